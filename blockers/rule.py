@@ -1,0 +1,93 @@
+"""A blocker file as the checker uses it: compiled once, evaluated for every run.
+
+The file's page (``why``, ``reference``, ``cases``) is not needed to decide and stays on disk. A file that is wrong in
+itself is refused when it is compiled: an unknown operator or list, a reference that begins nowhere, a blocker that is
+silent for an id that does not exist.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.errors import InputError
+from prespawn.policy.record import Record
+
+from .conditions import ConditionError, Template, compile_condition, compile_reference
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from prespawn.policy.lists import NamedList
+
+    from .conditions import Condition, Getter
+
+PHASES = ("check", "execute", "launch")  # a later pass evaluates the earlier ones as well
+
+
+class Rule(Record):
+    """One compiled blocker.
+
+    ``raised`` marks the ones that the checker itself reports and that nothing evaluates. ``each`` yields the elements that ``condition`` is asked about one by one (as ``item``); ``condition`` is None where
+    a checker function of the same name answers. ``unless`` lists more special ids: where one of them failed for the
+    same element, or for the run as a whole, this one is silent.
+    """
+
+    id: str
+    boundary: str
+    title: str
+    remedy: str
+    portable: bool
+    status: str
+    raised: bool
+    phase: str
+    operator: str
+    unless: tuple[str, ...]
+    each: Getter | None
+    condition: Condition | None
+    field: Template
+    found: Template
+    allowed: tuple[Template, ...]
+
+
+def compile_rules(files: Iterable[Mapping[str, object]], lists: Mapping[str, NamedList]) -> tuple[Rule, ...]:
+    """Return the active rules of checked blocker files, each after the ones that can silence it.
+
+    What the checker raises itself has no rule; ``explain`` knows it from its page.
+    """
+    rules = {str(file["id"]): _compiled(file, lists) for file in files}
+    ordered: dict[str, Rule] = {}
+    for id in sorted(rules):
+        _place(id, rules, ordered, ())
+    return tuple(rule for rule in ordered.values() if rule.status == "active" and not rule.raised)
+
+
+def _place(id: str, rules: Mapping[str, Rule], ordered: dict[str, Rule], above: tuple[str, ...]) -> None:
+    if id in ordered:
+        return
+    if id not in rules or id in above:
+        raise InputError("policy-value", f"blocker `{above[-1]}` is silent for `{id}`, which does not exist or leads back to it")
+    for other in rules[id].unless:
+        _place(other, rules, ordered, (*above, id))
+    ordered[id] = rules[id]
+
+
+def _compiled(file: Mapping[str, object], lists: Mapping[str, NamedList]) -> Rule:
+    report = file["report"]
+    assert isinstance(report, dict)
+    try:
+        return Rule(
+            **{name: file[name] for name in ("id", "boundary", "title", "remedy", "portable", "status", "phase", "operator")},
+            unless=tuple(_words(file["unless"])),
+            each=compile_reference(file["each"]) if file.get("each") is not None else None,
+            raised=file["when"] == "raised",
+            condition=None if file["when"] in ("function", "raised") else compile_condition(file["when"], lists),
+            field=Template(report["field"]),
+            found=Template(report["found"]),
+            allowed=tuple(Template(text) for text in report["allowed"]),
+        )
+    except ConditionError as wrong:
+        raise InputError("policy-value", f"blocker `{file['id']}`: {wrong}") from wrong
+
+
+def _words(value: object) -> Iterable[str]:
+    assert isinstance(value, (list, tuple))
+    return (str(word) for word in value)

@@ -1,0 +1,113 @@
+"""From an allowed verdict to the plan: the only place where one is made.
+
+An approved plan needs a verdict of the ``execute`` or ``launch`` pass without a blocker, on facts that were gathered from
+this host; recorded facts give a verdict anywhere and a plan nowhere. Inside the sandbox the workspace stands at
+``/workspace``, with its host path as a second name, and the worker's home is ``/home/worker``.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.known import ABSENT
+
+from .facts import ReplayedFacts
+from .plan import _SEAL, ApprovedPlan, Bind, Identity, Plan
+from .selection import profile_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from prespawn.policy.bundle import Policy
+    from prespawn.policy.profile import Profile
+
+    from .approval import Approval
+    from .declaration import Declaration
+    from .facts import Facts, Place
+    from .verdict import Verdict
+
+WORKSPACE, HOME = "/workspace", "/home/worker"
+INNER_ID = 1000  # what the worker sees as its own uid and gid, whoever it is on the host
+
+
+def draft(
+    declaration: Declaration, policy: Policy, facts: Facts, verdict: Verdict, *,
+    run_id: str, values: Mapping[str, str], search_path: Sequence[str],
+) -> Plan:  # fmt: skip
+    """Return the plan of an allowed verdict, to be shown and not started.
+
+    ``values`` are those of the declared environment keys, ``search_path`` the directories of ``PATH`` inside.
+    ``TypeError`` and ``ValueError`` say that a caller tried to make a plan out of something else.
+    """
+    return Plan(approval={}, **_parts(declaration, policy, facts, verdict, run_id, values, search_path))
+
+
+def approve(
+    declaration: Declaration, policy: Policy, facts: Facts, verdict: Verdict, approval: Approval, *,
+    run_id: str, values: Mapping[str, str], search_path: Sequence[str],
+) -> ApprovedPlan:  # fmt: skip
+    """Return the plan that may be started; arguments and errors as for ``draft``."""
+    if verdict.phase == "check":
+        raise ValueError("a plan to be started is made from a verdict that took the approval into account")
+    decided = {"origin": approval.origin, "operator": approval.operator, "accepted": list(verdict.accepted)}
+    parts = _parts(declaration, policy, facts, verdict, run_id, values, search_path)
+    return ApprovedPlan(seal=_SEAL, approval=decided, **parts)
+
+
+def _parts(
+    declaration: Declaration, policy: Policy, facts: Facts, verdict: Verdict,
+    run_id: str, values: Mapping[str, str], search_path: Sequence[str],
+) -> dict[str, object]:  # fmt: skip
+    if isinstance(facts, ReplayedFacts):
+        raise TypeError("a plan is never made from recorded facts")
+    if not verdict.allowed or verdict.digests["declaration"] != declaration.digest:
+        raise ValueError("a plan is made from the allowed verdict on this declaration alone")
+    profile = profile_of(declaration, policy)
+    assert profile is not ABSENT
+    return {
+        "run_id": run_id,
+        "profile": profile,
+        "adapter": verdict.adapter,
+        "level": verdict.level.earned,
+        "digests": verdict.digests,
+        "launcher": profile.launcher,
+        "runtime": facts.runtime,
+        "identity": _identity(facts),
+        "argv": tuple(declaration.argv),
+        "cwd": WORKSPACE,
+        "workspace": _bind(facts.workspace.place, WORKSPACE, writable=_writable(declaration, profile)),
+        "alias": facts.workspace.place.path,
+        "read_only": _read_only(facts, profile),
+        "toolchains": tuple(_bind(mount.place, mount.place.path, writable=False) for mount in facts.mounts),
+        "system": facts.host.system,
+        "zoneinfo": facts.host.zoneinfo,
+        "environment": _environment(profile, values, search_path),
+        "search_path": tuple(search_path),
+        "limits": profile.limits,
+        "log": None,
+    }
+
+
+def _identity(facts: Facts) -> Identity:
+    host = facts.host
+    return Identity(uid=host.worker_uid, gid=host.worker_gid, inner_uid=INNER_ID, inner_gid=INNER_ID)
+
+
+def _bind(place: Place, target: str, *, writable: bool) -> Bind:
+    return Bind(source=place.path, target=target, device=place.device, inode=place.inode, writable=writable)
+
+
+def _writable(declaration: Declaration, profile: Profile) -> bool:
+    """A contract that says read-only makes the mount read-only: what the kernel refuses need not be compared."""
+    return profile.workspace.access == "write" and declaration.mode == "mutation"
+
+
+def _read_only(facts: Facts, profile: Profile) -> tuple[str, ...]:
+    covered = profile.workspace.git == "read-only" and facts.workspace.git is not ABSENT
+    return (".git",) if covered else ()
+
+
+def _environment(
+    profile: Profile, values: Mapping[str, str], search_path: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    variables = {**profile.environment.fixed, **values, "PATH": ":".join(search_path), "HOME": HOME}
+    return tuple(sorted(variables.items()))

@@ -1,0 +1,128 @@
+"""The decision itself: declaration, policy and facts in, verdict out.
+
+1. The blockers of the ``check`` pass are asked; all of them, whatever the first one said.
+2. The claims are appraised from what they found, and the claims give the level.
+3. The level's own blockers are asked: too little evidence, too much claimed, something nobody could look at.
+4. For the later passes, the approval is compared with the digests of all that (``execute``), and what was looked at
+   again with what was checked (``launch``); what an operator accepted of the unknown stops blocking, and nothing else.
+
+Nothing here raises: whatever goes wrong inside is the blocker ``internal-error``. Same inputs, same bytes.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.canonical import digest
+from prespawn.policy.codec import encode
+from prespawn.policy.known import ABSENT
+
+from .claims import appraise, boundaries_not_claimed, level_of
+from .evaluate import View, evaluate, internal_error, ordered
+from .functions.level import FUNCTIONS as LEVEL_FUNCTIONS
+from .selection import adapter_of, profile_of, workspace_name
+from .verdict import Blocker, LevelResult, Verdict, blocker_digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from prespawn.blockers.rule import Rule
+    from prespawn.policy.bundle import Policy
+    from prespawn.policy.known import Absent
+
+    from .approval import Approval
+    from .declaration import Declaration
+    from .facts import Facts, WorkspaceFact
+
+LEVEL_RULES = frozenset(function.__name__.replace("_", "-") for function in LEVEL_FUNCTIONS)
+
+
+def check(
+    declaration: Declaration,
+    policy: Policy,
+    facts: Facts,
+    rules: Sequence[Rule],
+    *,
+    phase: str = "check",
+    approval: Approval | Absent = ABSENT,
+    checked: WorkspaceFact | Absent = ABSENT,
+) -> Verdict:
+    """Return the verdict of one pass; ``checked`` is the workspace as an earlier pass saw it."""
+    view = View(
+        declaration=declaration, facts=facts, profile=profile_of(declaration, policy), site=policy.site,
+        adapter=adapter_of(declaration, policy), approval=approval, levels=policy.levels, lists=policy.lists,
+        checked=checked,
+    )  # fmt: skip
+    try:
+        return _decided(view, policy, rules, phase)
+    except Exception as crash:  # noqa: BLE001  # total: a verdict for every input, invariant 1
+        return refused(policy, internal_error("check", crash), phase)
+
+
+def refused(policy: Policy, blocker: Blocker, phase: str = "check", run_id: str | None = None) -> Verdict:
+    """Return the verdict on something that could not be evaluated at all: one blocker, nothing claimed."""
+    lowest = policy.levels.levels[0].id
+    return Verdict(
+        phase=phase, allowed=False, undecided=False, run_id=run_id, workspace=None, profile=None, adapter=None,
+        level=LevelResult(requested=lowest, earned=lowest, attainable=lowest), claims=(), blockers=(blocker,),
+        accepted=(), not_claimed=tuple(sorted(policy.levels.boundaries)), digests={"policy": policy.digest},
+    )  # fmt: skip
+
+
+def declaration_invalid(policy: Policy, found: str, field: str = "") -> Verdict:
+    """Return the verdict on what is no declaration: not a mapping, or with unknown or missing keys."""
+    allowed = ("a `declaration/v1` mapping of JSON values with the keys that it lists",)
+    blocker = Blocker(
+        id="declaration-invalid", boundary="policy", field=field, found=found, allowed=allowed,
+        because="fail", reason="", operator="never",
+    )  # fmt: skip
+    return refused(policy, blocker)
+
+
+def _decided(view: View, policy: Policy, rules: Sequence[Rule], phase: str) -> Verdict:
+    failed: set[tuple[str, str]] = set()
+    blockers = evaluate((rule for rule in rules if rule.phase == "check" and rule.id not in LEVEL_RULES), view, failed)
+    claims = appraise(view, blockers)
+    view.level = level_of(view, claims, "check")
+    view.unknown = tuple(sorted({blocker.id for blocker in blockers if blocker.because == "unknown"}))
+    blockers += evaluate((rule for rule in rules if rule.id in LEVEL_RULES), view, failed)
+    digests = {"declaration": view.declaration.digest, "policy": policy.digest, "blockers": blocker_digest(ordered(blockers))}
+    accepted: tuple[str, ...] = ()
+    if phase != "check":
+        view.expected = {"run_id": view.declaration.run_id, **digests}
+        blockers, accepted = _accepting(blockers, view)
+        blockers += evaluate((rule for rule in rules if rule.phase in ("execute", phase)), view, failed)
+    return _verdict(view, phase, claims, ordered(blockers), accepted, {**digests, "facts": digest(encode(view.facts))})
+
+
+def _accepting(blockers: Iterable[Blocker], view: View) -> tuple[list[Blocker], tuple[str, ...]]:
+    """Set aside what an operator accepted: only what is unknown, only ids that may be accepted once."""
+    accepts = () if view.approval is ABSENT else view.approval.accepts
+    standing, accepted = [], set()
+    for blocker in blockers:
+        if blocker.because == "unknown" and blocker.operator == "once" and blocker.id in accepts:
+            accepted.add(blocker.id)
+        else:
+            standing.append(blocker)
+    return standing, tuple(sorted(accepted))
+
+
+def _verdict(
+    view: View, phase: str, claims: tuple[object, ...], blockers: tuple[Blocker, ...], accepted: tuple[str, ...],
+    digests: dict[str, str],
+) -> Verdict:  # fmt: skip
+    run_id = view.declaration.run_id
+    return Verdict(
+        phase=phase,
+        allowed=not blockers,
+        undecided=bool(blockers) and all(blocker.because == "unknown" for blocker in blockers),
+        run_id=run_id if isinstance(run_id, str) else None,
+        workspace=workspace_name(view.declaration, view.site),
+        profile=None if view.profile is ABSENT else view.profile.id,
+        adapter=None if view.adapter is ABSENT else view.adapter.id,
+        level=view.level,
+        claims=claims,
+        blockers=blockers,
+        accepted=accepted,
+        not_claimed=boundaries_not_claimed(view.levels, view.level.earned),
+        digests=digests,
+    )

@@ -1,0 +1,143 @@
+"""Ask every rule about one run.
+
+Nothing stops at the first reason: all rules are evaluated and what they found is sorted. A rule that crashes is the
+blocker ``internal-error``, which nobody can accept.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.canonical import canonical
+from prespawn.policy.codec import encode
+from prespawn.policy.known import ABSENT, Absent, Unknown
+from prespawn.policy.record import Record
+
+from .functions import FUNCTIONS
+from .verdict import Blocker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from prespawn.blockers.conditions import Answer
+    from prespawn.blockers.rule import Rule
+    from prespawn.policy.adapter import Adapter
+    from prespawn.policy.levels import Levels
+    from prespawn.policy.lists import NamedList
+    from prespawn.policy.profile import Profile
+    from prespawn.policy.site import Site
+
+    from .approval import Approval
+    from .declaration import Declaration
+    from .facts import Facts, WorkspaceFact
+    from .verdict import LevelResult
+
+INTERNAL_ERROR = "internal-error"
+
+
+class View:
+    """What conditions and functions read; ``item`` is the element that a rule with ``each`` is asked about."""
+
+    __slots__ = (
+        "adapter", "approval", "checked", "declaration", "expected", "facts", "index", "item", "level", "levels", "lists",
+        "profile", "site", "unknown",
+    )  # fmt: skip
+
+    def __init__(
+        self, *, declaration: Declaration, facts: Facts, profile: Profile | Absent, site: Site, adapter: Adapter | Absent,
+        approval: Approval | Absent, levels: Levels, lists: Mapping[str, NamedList], checked: WorkspaceFact | Absent,
+    ) -> None:  # fmt: skip
+        self.declaration, self.facts, self.profile, self.site = declaration, facts, profile, site
+        self.adapter, self.approval, self.levels, self.lists = adapter, approval, levels, lists
+        self.checked = checked
+        self.item: object = ABSENT
+        self.index: int | None = None
+        self.unknown: tuple[str, ...] = ()
+        self.expected: Mapping[str, object] = {}
+        self.level: LevelResult
+
+
+def evaluate(rules: Iterable[Rule], view: View, failed: set[tuple[str, str]]) -> list[Blocker]:
+    """Return what these rules found, unsorted.
+
+    ``failed`` collects which of them failed for which element: the first part of a field, with its index.
+    """
+    blockers: list[Blocker] = []
+    for rule in rules:
+        try:
+            blockers += _asked(rule, view, failed)
+        except Exception as crash:  # noqa: BLE001  # whatever it is, it must block and not escape: invariant 1
+            blockers.append(internal_error(rule.id, crash))
+    return blockers
+
+
+def internal_error(where: str, crash: BaseException) -> Blocker:
+    """Return the blocker for a crash; the exception's own words are left out, they may quote a value."""
+    return Blocker(
+        id=INTERNAL_ERROR, boundary="policy", field=where, found=type(crash).__name__, allowed=(),
+        because="fail", reason="", operator="never",
+    )  # fmt: skip
+
+
+def ordered(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
+    """Return blockers sorted by id and place, so that the order of keys and rules never shows."""
+    return tuple(sorted(blockers, key=lambda blocker: (blocker.id, blocker.field, canonical(encode(blocker.found)))))
+
+
+def _asked(rule: Rule, view: View, failed: set[tuple[str, str]]) -> Iterator[Blocker]:
+    """Yield what one rule finds, except where a more special one failed for the same element."""
+    for blocker in _findings(rule, view):
+        element = blocker.field.partition(".")[0]
+        if any((id, element) in failed or (id, element.partition("[")[0]) in failed for id in rule.unless):
+            continue
+        if blocker.because == "fail":
+            failed.add((rule.id, element))
+        yield blocker
+
+
+def _findings(rule: Rule, view: View) -> Iterator[Blocker]:
+    if rule.condition is None:
+        yield from _function(rule, view)
+    elif rule.each is None:
+        yield from _answered(rule, rule.condition(view), view)
+    else:
+        items = rule.each(view)
+        if isinstance(items, Unknown):
+            yield _blocker(rule, view, "unknown", items.reason)
+            return
+        for view.index, view.item in enumerate(items):
+            yield from _answered(rule, rule.condition(view), view)
+        view.item, view.index = ABSENT, None
+
+
+def _answered(rule: Rule, answer: Answer, view: View) -> Iterator[Blocker]:
+    if answer is True:
+        yield _blocker(rule, view, "fail", "")
+    elif isinstance(answer, Unknown):
+        yield _blocker(rule, view, "unknown", answer.reason)
+
+
+def _function(rule: Rule, view: View) -> Iterator[Blocker]:
+    answer = FUNCTIONS[rule.id](view)
+    for finding in (answer,) if isinstance(answer, Unknown) else answer:
+        if isinstance(finding, Unknown):
+            yield _blocker(rule, view, "unknown", finding.reason)
+        else:
+            yield _blocker(rule, view, "fail", "").replace(**dict(finding))
+
+
+def _blocker(rule: Rule, view: View, because: str, reason: str) -> Blocker:
+    return Blocker(
+        id=rule.id,
+        boundary=rule.boundary,
+        field=str(rule.field.fill(view)).replace("[]", "" if view.index is None else f"[{view.index}]"),
+        found=_plain(rule.found.fill(view)) if because == "fail" else None,
+        allowed=tuple(_plain(text.fill(view)) for text in rule.allowed),
+        because=because,
+        reason=reason,
+        operator=rule.operator,
+    )
+
+
+def _plain(value: object) -> object:
+    """Return what may stand in a verdict: JSON, with records that are no JSON value left out."""
+    return None if isinstance(value, Record) else encode(value)

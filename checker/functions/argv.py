@@ -1,0 +1,169 @@
+"""Is the command typed data, or text that some program will take apart?
+
+A vector that the site lists for the profile has been reviewed as a whole: neither shells nor operators in it are
+news. Everything else is judged by its program and by the options with which a program is made to run more code. An
+argument that merely contains ``;`` or ``$(id)`` is data: nothing here ever splits or expands it.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.known import ABSENT, Unknown
+
+from .finding import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..evaluate import View
+
+FIELD = "execution.argv"
+
+
+def execution_preview_argv_invalid(view: View) -> Iterator[Finding]:
+    """Not a list, no program, an element that is not a string or that no ``execve(2)`` can take."""
+    argv = view.declaration.argv
+    if "argv" not in _taken(view) or isinstance(argv, str):
+        return
+    allowed = ("a list of strings that begins with a program",)
+    if not isinstance(argv, list) or not argv:
+        yield Finding(field=FIELD, found=_kind(argv), allowed=allowed)
+        return
+    for index, element in enumerate(argv):
+        if not isinstance(element, str) or not _passable(element) or (index == 0 and not element):
+            yield Finding(field=f"{FIELD}[{index}]", found=_kind(element), allowed=("a string without NUL",))
+
+
+def execution_preview_shell_interpolation(view: View) -> Iterator[Finding]:
+    """A command line in one string, a program name that only a shell could read, or a shell operator as an argument."""
+    argv = view.declaration.argv
+    if "argv" not in _taken(view) or _reviewed(view):
+        return
+    if isinstance(argv, str):
+        yield Finding(field=FIELD, found="one string", allowed=("a list of strings that begins with a program",))
+    for index, element in enumerate(_strings(argv)):
+        if index == 0 and _metacharacters(view, element):
+            yield Finding(field=f"{FIELD}[0]", found=element, allowed=("a program name or path without blanks and metacharacters",))
+        elif index and view.lists["shell-operators"].holds(element):
+            yield Finding(field=f"{FIELD}[{index}]", found=element, allowed=("an argument that is no shell operator",))
+
+
+def execution_preview_interpreter(view: View) -> Iterable[Finding] | Unknown:
+    """A shell, a wrapper that starts another program, or an interpreter that is handed its program as an argument."""
+    argv = _strings(view.declaration.argv)
+    if "argv" not in _taken(view) or not argv or _reviewed(view):
+        return ()
+    given = _basename(argv[0])
+    if reason := _runs_code(view, given, argv[1:]):
+        return (_interpreter(given, reason),)
+    real = view.facts.program.name
+    if isinstance(real, Unknown):
+        return real
+    if isinstance(real, str) and not view.lists["multi-call"].holds(real) and (reason := _runs_code(view, real, argv[1:])):
+        return (_interpreter(f"{given} -> {real}", reason),)
+    return ()
+
+
+def execution_preview_not_allowed(view: View) -> Iterator[Finding]:
+    """A profile that takes only listed vectors, and a vector that is not listed whole."""
+    argv = _strings(view.declaration.argv)
+    if "argv" in _taken(view) and argv and view.profile.argv == "listed" and not _reviewed(view):
+        listed = tuple(" ".join(vector) for vector in view.site.argv.get(view.profile.id, ()))
+        yield Finding(field=FIELD, found=_summary(argv), allowed=listed)
+
+
+FUNCTIONS = (
+    execution_preview_argv_invalid,
+    execution_preview_shell_interpolation,
+    execution_preview_interpreter,
+    execution_preview_not_allowed,
+)
+
+
+def _taken(view: View) -> Sequence[str]:
+    return () if view.adapter is ABSENT else view.adapter.takes
+
+
+def _reviewed(view: View) -> bool:
+    argv = view.declaration.argv
+    if view.profile is ABSENT or not isinstance(argv, list):
+        return False
+    return tuple(argv) in view.site.argv.get(view.profile.id, ())
+
+
+def _strings(argv: object) -> tuple[str, ...]:
+    """Return the vector if it is one, else nothing: its shape is another blocker's question."""
+    if isinstance(argv, list) and all(isinstance(element, str) for element in argv):
+        return tuple(argv)
+    return ()
+
+
+def _passable(element: str) -> bool:
+    return "\0" not in element and not any("\ud800" <= character <= "\udfff" for character in element)
+
+
+def _metacharacters(view: View, program: str) -> bool:
+    return any(view.lists["shell-metacharacters"].holds(character) for character in program)
+
+
+def _basename(program: str) -> str:
+    return program.rstrip("/").rpartition("/")[2]
+
+
+def _runs_code(view: View, program: str, arguments: Sequence[str]) -> str:
+    """Return why this program with these arguments runs code that the vector does not name, or nothing."""
+    for name in {program, program.rstrip("0123456789.-")}:
+        if view.lists["shells"].holds(name):
+            return "a shell"
+        if view.lists["wrappers"].holds(name):
+            return "a wrapper that starts another program"
+        for option in _options(view, "code-options", name):
+            if any(_has(argument, option) for argument in _leading(arguments)):
+                return f"an interpreter with `{option}`"
+        for option in _options(view, "exec-options", name):
+            if any(_has(argument, option) for argument in arguments):
+                return f"a program that `{option}` makes start another"
+    return ""
+
+
+def _options(view: View, list_id: str, program: str) -> Iterator[str]:
+    return (option for name, _, option in (entry.partition(" ") for entry in view.lists[list_id].names) if name == program)
+
+
+def _leading(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the options before the script; a word right after an option may be its value and ends nothing."""
+    after_option = False
+    for argument in arguments:
+        if argument == "--":
+            return
+        if argument.startswith("-"):
+            yield argument
+        elif not after_option:
+            return
+        after_option = argument.startswith("-")
+
+
+def _has(argument: str, option: str) -> bool:
+    """Say whether an argument carries an option: whole, with ``=value``, or as a letter among joined short options."""
+    if argument == option or argument.startswith(f"{option}="):
+        return True
+    single = len(option) == 2 and not option.startswith("--")
+    return single and len(argument) > 1 and argument[0] == "-" and argument[1] != "-" and option[1] in argument[1:]
+
+
+def _interpreter(program: str, reason: str) -> Finding:
+    return Finding(field=f"{FIELD}[0]", found=f"{program}, {reason}", allowed=("a program", "a vector that the site lists whole"))
+
+
+def _summary(argv: Sequence[str]) -> str:
+    """Name the program and count the rest: arguments may hold what no message should."""
+    return f"{argv[0]} with {len(argv) - 1} argument{'' if len(argv) == 2 else 's'}"
+
+
+def _kind(value: object) -> str:
+    words = {dict: "a mapping", list: "an empty list", int: "a number", bool: "a boolean", type(None): "null"}
+    if isinstance(value, str):
+        return "a string with NUL or a lone surrogate" if value else "an empty string"
+    if isinstance(value, list) and value:
+        return "a list"
+    return words.get(type(value), "nothing")

@@ -1,0 +1,94 @@
+"""What the run may change, and what it may never change or be shown."""
+
+from __future__ import annotations
+
+from prespawn.policy.known import ABSENT
+from prespawn.policy.spelling import is_canonical
+
+from ..selection import workspace_of
+from .finding import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..evaluate import View
+
+MODES = ("read-only", "mutation")
+PATTERNS = ("`src/app.py`", "`src/**`", "`**`")
+
+
+def file_contract_invalid(view: View) -> Iterator[Finding]:
+    """A contract that says nothing: no mode, a pattern that is not one of the three forms, paths beside ``read-only``."""
+    mode, paths = view.declaration.mode, view.declaration.allowed_paths
+    if mode not in MODES:
+        yield Finding(field="file_contract.mode", found=_shown(mode), allowed=MODES)
+    elif mode == "read-only" and paths is not ABSENT and paths != []:
+        yield Finding(field="file_contract.allowed_paths", found=_shown(paths), allowed=("nothing beside `read-only`",))
+    elif mode == "mutation" and (not isinstance(paths, list) or not paths):
+        yield Finding(field="file_contract.allowed_paths", found=_shown(paths), allowed=("a list that is not empty",))
+    for index, pattern in enumerate(paths if isinstance(paths, list) else ()):
+        if not _is_pattern(pattern):
+            yield Finding(field=f"file_contract.allowed_paths[{index}]", found=_shown(pattern), allowed=PATTERNS)
+
+
+def file_contract_git_internal(view: View) -> Iterator[Finding]:
+    """A pattern that reaches into a ``.git``: the host's git runs what stands there."""
+    for index, pattern in _patterns(view):
+        if ".git" in pattern.split("/"):
+            yield Finding(field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=("paths outside `.git`",))
+
+
+def protected_path_in_contract(view: View) -> Iterator[Finding]:
+    """A pattern that covers, or lies in, what the site protects; ``**`` means everything else and passes."""
+    for index, pattern in _patterns(view):
+        for protected in _protected(view):
+            if pattern != "**" and _overlap(pattern, protected):
+                yield Finding(
+                    field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=(f"paths outside `{protected}`",)
+                )
+
+
+def protected_path_declared(view: View) -> Iterator[Finding]:
+    """A declared file that the site protects."""
+    files = view.declaration.declared_files
+    for index, path in enumerate(files if isinstance(files, list) else ()):
+        for protected in _protected(view):
+            if isinstance(path, str) and _below(path.split("/"), protected.split("/")):
+                yield Finding(field=f"declared_files[{index}]", found=path, allowed=(f"paths outside `{protected}`",))
+
+
+FUNCTIONS = (file_contract_invalid, file_contract_git_internal, protected_path_in_contract, protected_path_declared)
+
+
+def _patterns(view: View) -> Iterator[tuple[int, str]]:
+    paths = view.declaration.allowed_paths
+    for index, pattern in enumerate(paths if isinstance(paths, list) else ()):
+        if isinstance(pattern, str) and _is_pattern(pattern):
+            yield index, pattern
+
+
+def _is_pattern(pattern: object) -> bool:
+    """Say whether a pattern is an exact path, ``dir/**`` or ``**``: nothing else has one meaning everywhere."""
+    if not isinstance(pattern, str):
+        return False
+    base = pattern.removesuffix("/**")
+    return pattern == "**" or (is_canonical(base) and not any(character in base for character in "*?[]{}!\\"))
+
+
+def _protected(view: View) -> tuple[str, ...]:
+    workspace = workspace_of(view.declaration, view.site)
+    return () if workspace is None else workspace.protected_paths
+
+
+def _overlap(pattern: str, protected: str) -> bool:
+    base, whole = pattern.removesuffix("/**").split("/"), protected.split("/")
+    return _below(base, whole) or (pattern.endswith("/**") and _below(whole, base))
+
+
+def _below(path: list[str], root: list[str]) -> bool:
+    return path[: len(root)] == root
+
+
+def _shown(value: object) -> object:
+    return "nothing" if value is ABSENT else value

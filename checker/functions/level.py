@@ -1,0 +1,51 @@
+"""Does the evidence reach the level that is asked for, or that somebody reports?
+
+The functions read ``view.level``, which the claims have been appraised into before, and ``view.unknown``.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.known import ABSENT, Unknown
+
+from .finding import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..evaluate import View
+
+
+def isolation_level_insufficient(view: View) -> Iterator[Finding]:
+    """More is asked for than this profile can earn on this host."""
+    level, levels = view.level, view.levels
+    if view.profile is ABSENT or view.adapter is ABSENT:
+        return  # whose level it would be is another blocker's question
+    if levels.rank(level.requested) > levels.rank(level.attainable):
+        attainable = tuple(word.id for word in levels.levels[1 : levels.rank(level.attainable) + 1])
+        yield Finding(field="level", found=level.requested, allowed=attainable)
+
+
+def isolation_level_overclaimed(view: View) -> Iterable[Finding] | Unknown:
+    """An adapter reports a level above the evidence: the lower one stands, and the report is refused."""
+    reported = view.facts.reported
+    if reported is ABSENT:
+        return ()
+    if isinstance(reported.level, Unknown):
+        return reported.level
+    level, levels = view.level, view.levels
+    if levels.knows(reported.level) and levels.rank(reported.level) > levels.rank(level.earned):
+        return (Finding(field="reported.level", found=reported.level, allowed=(level.earned,)),)
+    return ()
+
+
+def isolation_level_unknown(view: View) -> Iterable[Finding] | Unknown:
+    """A level word that names none, or blockers that nobody could decide."""
+    asked = view.declaration.level
+    if asked is not ABSENT and not view.levels.knows(asked):
+        allowed = tuple(level.id for level in view.levels.levels[1:])
+        return (Finding(field="level", found=asked, allowed=allowed),)
+    return Unknown(reason=", ".join(view.unknown)) if view.unknown else ()
+
+
+FUNCTIONS = (isolation_level_insufficient, isolation_level_overclaimed, isolation_level_unknown)

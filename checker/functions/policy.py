@@ -1,0 +1,120 @@
+"""Does trusted configuration offer what the declaration asks for, and does an approval cover it?"""
+
+from __future__ import annotations
+
+from prespawn.policy.canonical import digest
+from prespawn.policy.codec import encode
+from prespawn.policy.known import ABSENT, Unknown
+
+from ..selection import workspace_name
+from .finding import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..evaluate import View
+
+
+def workspace_unknown(view: View) -> Iterator[Finding]:
+    """No workspace of that name, or none named where the site knows several."""
+    if view.profile is not ABSENT and view.profile.workspace is not ABSENT:
+        if workspace_name(view.declaration, view.site) is None:
+            found = view.declaration.workspace
+            allowed = tuple(sorted(view.site.workspaces))
+            yield Finding(field="workspace", found="nothing" if found is ABSENT else found, allowed=allowed)
+
+
+def profile_not_activated(view: View) -> Iterator[Finding]:
+    """A profile that this site has not switched on, or has pinned to another digest."""
+    if view.profile is ABSENT:
+        return
+    id, pinned = view.profile.id, f"{view.profile.id}@{digest(encode(view.profile))}"
+    if id not in view.site.activated and pinned not in view.site.activated:
+        yield Finding(field="profile", found=_pins(view, id) or id, allowed=view.site.activated)
+
+
+def adapter_profile_not_allowed(view: View) -> Iterator[Finding]:
+    """A pair that the site does not list, or that the adapter itself does not support."""
+    if view.profile is ABSENT or view.adapter is ABSENT:
+        return
+    pairs = [(pair.adapter, pair.profile) for pair in view.site.pairs]
+    if (view.adapter.id, view.profile.id) not in pairs or view.profile.id not in view.adapter.profiles:
+        allowed = tuple(f"{adapter} with {profile}" for adapter, profile in pairs)
+        yield Finding(field="profile", found=f"{view.adapter.id} with {view.profile.id}", allowed=allowed)
+
+
+def profile_not_activatable(view: View) -> Iterable[Finding] | Unknown:
+    """A profile that nothing here can launch, or whose required evidence is not on this host."""
+    if view.profile is ABSENT:
+        return ()
+    shipped, evidence = view.facts.runtime.shipped, view.facts.evidence
+    if shipped is False:
+        return (Finding(field="profile", found=f"no launcher `{view.profile.launcher}` in this installation", allowed=()),)
+    if isinstance(shipped, Unknown) or isinstance(evidence, Unknown):
+        return shipped if isinstance(shipped, Unknown) else evidence
+    missing = tuple(kind for kind in view.profile.activation.requires if kind not in evidence)
+    return tuple(Finding(field="profile", found=f"no evidence `{kind}` on this host", allowed=()) for kind in missing)
+
+
+def request_field_not_taken(view: View) -> Iterator[Finding]:
+    """A part of the declaration that the adapter would silently ignore."""
+    if view.adapter is ABSENT:
+        return
+    for name, part in (("argv", "execution"), ("input", "input"), ("model", "model"), ("session", "session")):
+        if getattr(view.declaration, part) is not ABSENT and name not in view.adapter.takes:
+            yield Finding(field=part, found=f"a field that {view.adapter.id} does not take", allowed=view.adapter.takes)
+
+
+def approval_mismatch(view: View) -> Iterator[Finding]:
+    """An approval of another run, another declaration, another policy or another set of blockers."""
+    approval = view.approval
+    if approval is ABSENT:
+        return
+    for name, now in view.expected.items():
+        approved = approval.run_id if name == "run_id" else approval.digests.get(name, "nothing")
+        if approved != now:
+            allowed = now if name == "run_id" else "the digest that the present verdict shows"
+            yield Finding(field=f"approval.{name}", found=approved, allowed=(allowed,))
+
+
+def approver_not_allowed(view: View) -> Iterator[Finding]:
+    """The driver in the operator's place, where the site has not put it there."""
+    approval, rule = view.approval, view.site.approvals.driver_may_approve
+    if approval is ABSENT or approval.origin != "driver":
+        return
+    if rule != "blocker-free":
+        yield Finding(field="approval.origin", found=approval.origin, allowed=("operator",))
+    elif approval.accepts:
+        yield Finding(field="approval.accepts", found=approval.accepts, allowed=("nothing that is unknown",))
+
+
+def approval_expired(view: View) -> Iterable[Finding] | Unknown:
+    """An approval whose time is over, or has not come."""
+    approval, now = view.approval, view.facts.now
+    if approval is ABSENT:
+        return ()
+    if isinstance(now, Unknown):
+        return now
+    if approval.approved_at <= now < approval.expires_at:
+        return ()
+    span = f"from {approval.approved_at} to before {approval.expires_at}"
+    return (Finding(field="approval.expires_at", found=now, allowed=(span,)),)
+
+
+FUNCTIONS = (
+    workspace_unknown,
+    profile_not_activated,
+    adapter_profile_not_allowed,
+    profile_not_activatable,
+    request_field_not_taken,
+    approval_mismatch,
+    approver_not_allowed,
+    approval_expired,
+)
+
+
+def _pins(view: View, id: str) -> str:
+    """Return how the profile stands where the site pins it by digest, or nothing where it does not."""
+    pinned = [entry for entry in view.site.activated if entry.partition("@")[0] == id and "@" in entry]
+    return f"{id}@{digest(encode(view.profile))}" if pinned else ""

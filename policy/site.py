@@ -1,0 +1,57 @@
+"""The site: this installation's trusted configuration, which no declaration can touch.
+
+Paths are kept as written (``~`` included); what they lead to is a fact. The built-in site is used where no file is
+given: the workspace is the current directory, the state lies under the user's state directory, ``sandbox-v1`` is
+active. Format and authority: ``schemas/site.yaml``.
+"""
+
+from __future__ import annotations
+
+from .record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Workspace(Record):
+    """One named root: ``reports`` lies below the site's ``state_dir``; ``state`` is a leased root's second directory."""
+
+    root: str
+    reports: str
+    protected_paths: tuple[str, ...] = ()
+    toolchains: tuple[str, ...] = ()
+    state: str | None = None
+
+
+class Pair(Record):
+    """One allowed combination."""
+
+    adapter: str
+    profile: str
+
+
+class ApprovalRule(Record):
+    """Who may approve: ``driver_may_approve`` is ``blocker-free`` or ``nothing``."""
+
+    directory: str = "approvals"
+    require_separate_approver: bool = False
+    driver_may_approve: str = "nothing"
+
+
+class Site(Record):
+    """The whole of it."""
+
+    nested = {"workspaces": {"*": Workspace}, "pairs": (Pair,), "approvals": ApprovalRule}
+    state_dir: str
+    workspaces: Mapping[str, Workspace]
+    lease_root: str | None = None
+    toolchains: Mapping[str, str] = {}
+    activated: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    callers: Mapping[str, str] = {}
+    approvals: ApprovalRule = ApprovalRule()
+    argv: Mapping[str, tuple[tuple[str, ...], ...]] = {}
+    env: Mapping[str, str] = {}
+    images: Mapping[str, str] = {}
+    providers: Mapping[str, object] = {}

@@ -1,0 +1,130 @@
+"""What all questions about the host share: who asks, the mount table, the password database, each read at most once.
+
+``Look`` is made for one gathering and thrown away after it. It also keeps what the caller handed in: the policy's
+lists, the bound on walks and the memo.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISBLK, S_ISCHR, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG, S_ISSOCK
+
+from prespawn.policy.known import Unknown
+
+from ..trusted_path import named, reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, MutableMapping
+    from typing import Any
+
+    from prespawn.policy.lists import NamedList
+
+    Identity = tuple[int, int]  # device and inode
+
+FOLLOWED = os.O_PATH | os.O_CLOEXEC
+
+
+def unknown(reason: str) -> Any:
+    """Return ``Unknown``; typed as anything, because every field of a fact may be unknown."""
+    return Unknown(reason=reason)
+
+
+def why(error: OSError | ValueError, what: str) -> Any:
+    """Return ``Unknown`` for an error of the system: what was looked at, where it stopped, and the system's word."""
+    place = error.filename if isinstance(error, OSError) and isinstance(error.filename, str) else what
+    stopped = f" at {named(place)}" if place != what else ""
+    return unknown(f"{named(what)} cannot be looked at{stopped}: {reason(error)}")
+
+
+def kind_of(mode: int) -> str:
+    """Return the word for a file type."""
+    for is_kind, word in _KINDS:
+        if is_kind(mode):
+            return word
+    return "special"
+
+
+_KINDS = (
+    (S_ISREG, "file"), (S_ISDIR, "directory"), (S_ISLNK, "link"), (S_ISFIFO, "fifo"), (S_ISSOCK, "socket"),
+    (S_ISCHR, "device"), (S_ISBLK, "device"),
+)  # fmt: skip
+
+
+def is_within(path: str, root: str) -> bool:
+    """Say whether an absolute resolved path is a root or lies below it, by whole components."""
+    return path == root or root == "/" or path.startswith(f"{root}/")
+
+
+class Look:
+    """One look at the host; see the module's text.
+
+    ``most_entries`` bounds every walk through a tree; ``memo`` maps names to JSON values that an earlier look wrote.
+    """
+
+    __slots__ = ("_identities", "_mounts", "_resolved", "gid", "lists", "memo", "most_entries", "uid")
+
+    def __init__(self, lists: Mapping[str, NamedList], most_entries: int, memo: MutableMapping[str, object]) -> None:
+        self.uid, self.gid = os.geteuid(), os.getegid()
+        self.lists, self.most_entries, self.memo = lists, most_entries, memo
+        self._mounts: bytes | None = None
+        self._resolved: dict[str, str] = {}
+        self._identities: dict[str, Identity | None] = {}
+
+    def filesystem(self, fd: int) -> str:
+        """Return the type of the file system that a descriptor is on, by the descriptor's own mount."""
+        if self._mounts is None:
+            self._mounts = b"\n" + content("/proc/self/mountinfo")
+        (mount,) = (line for line in content(f"/proc/self/fdinfo/{fd}").split(b"\n") if line.startswith(b"mnt_id:"))
+        _, found, rest = self._mounts.partition(b"\n%d " % int(mount[7:]))
+        if not found:
+            return unknown("its mount is not in this mount namespace")  # type: ignore[no-any-return]
+        return rest.partition(b"\n")[0].partition(b" - ")[2].split(b" ")[0].decode("ascii", "backslashreplace")
+
+    def identity(self, path: str) -> Identity | None:
+        """Return device and inode of a path, or None where it cannot be seen; remembered for this look."""
+        if path not in self._identities:
+            try:
+                status = os.stat(path)
+            except OSError:
+                self._identities[path] = None
+            else:
+                self._identities[path] = status.st_dev, status.st_ino
+        return self._identities[path]
+
+    def resolved(self, path: str) -> str:
+        """Return a trusted path without its links; remembered for this look."""
+        if path not in self._resolved:
+            self._resolved[path] = os.path.realpath(path)
+        return self._resolved[path]
+
+    def holds(self, root: str, path: str) -> bool:
+        """Say whether a resolved directory is another resolved path or an ancestor of it.
+
+        By whole components, and by identity: a directory that is mounted a second time elsewhere holds the same tree.
+        """
+        if is_within(path, root):
+            return True
+        wanted = self.identity(root)
+        return wanted is not None and any(self.identity(above) == wanted for above in _and_above(path))
+
+
+def all_homes() -> tuple[tuple[int, str], ...]:
+    """Return owner and home of every account that the password database lists."""
+    import pwd  # the first look-up loads the system's name services: about 1 ms
+
+    return tuple((entry.pw_uid, entry.pw_dir) for entry in pwd.getpwall() if entry.pw_dir.startswith("/"))
+
+
+def content(path: str) -> bytes:
+    """Return what a file of the kernel's holds."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
+def _and_above(path: str) -> Iterator[str]:
+    yield "/"
+    for end, character in enumerate(path):
+        if character == "/" and end:
+            yield path[:end]
+    yield path

@@ -1,0 +1,191 @@
+"""The trees that trusted configuration grants beside the workspace: toolchains and leases.
+
+Toolchains are followed to where they are, for what a name leads to is what a worker would see. Leases are not: they
+lie below the lease root without a link, or they are no leases. Trees are compared by resolved components and by
+identity, so neither a sibling with the same beginning nor a second mount of the same directory passes for another.
+"""
+
+from __future__ import annotations
+
+import os
+
+from prespawn.checker.facts import MountFact, Place
+from prespawn.policy.known import ABSENT, Unknown
+from prespawn.policy.record import Record
+
+from .look import is_within, unknown, why
+from .places import covers, expand, nothing_at, place_of, trusted_place
+from .scan import scan
+from .walk import descend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from prespawn.policy.site import Site, Workspace
+
+    from .look import Look
+
+TOOLCHAIN, WORKSPACE_LEASE, STATE_LEASE = "toolchain", "workspace lease", "state lease"
+_RUNTIME_SOCKET = "a runtime's socket"
+
+
+class Grant(Record):
+    """One tree as it was opened: ``fd`` is -1 where nothing is, ``inside`` as in ``MountFact``."""
+
+    name: str
+    purpose: str
+    place: Place
+    inside: bool
+    fd: int
+
+    @property
+    def words(self) -> str:
+        """The tree in words, as messages name it."""
+        return f"{self.purpose} `{self.name}`"
+
+
+def open_toolchains(look: Look, site: Site, names: Iterable[str]) -> tuple[Grant, ...]:
+    """Open every toolchain that a workspace lists, in its order."""
+    grants = []
+    for name in names:
+        place: Any = unknown(f"the site has no toolchain `{name}`")
+        fd = -1
+        if name in site.toolchains:
+            place, fd = trusted_place(look, site.toolchains[name])
+        grants.append(Grant(name=name, purpose=TOOLCHAIN, place=place, inside=ABSENT, fd=fd))  # type: ignore[arg-type]  # does not apply
+    return tuple(grants)
+
+
+def open_leases(look: Look, site: Site, name: str, workspace: Workspace) -> tuple[Grant, ...]:
+    """Open what a leased workspace consists of: its root and, where it has one, its state."""
+    places = [(WORKSPACE_LEASE, workspace.root)]
+    if workspace.state is not None:
+        places.append((STATE_LEASE, workspace.state))
+    return tuple(_lease(look, site.lease_root, name, purpose, given) for purpose, given in places)
+
+
+def _lease(look: Look, lease_root: str | None, name: str, purpose: str, given: str) -> Grant:
+    place: Any
+    inside: Any
+    fd = -1
+    path, root = expand(given), ABSENT if lease_root is None else expand(lease_root)
+    if isinstance(path, Unknown) or isinstance(root, Unknown):
+        place = inside = path if isinstance(path, Unknown) else root
+    elif not isinstance(root, str) or not is_within(path.rstrip("/"), root.rstrip("/")) or ".." in path.split("/"):
+        (place, fd), inside = trusted_place(look, given), False
+    else:
+        place, inside, fd = _below(look, root, path, given)
+    return Grant(name=name, purpose=purpose, place=place, inside=inside, fd=fd)
+
+
+def _below(look: Look, root: str, path: str, given: str) -> tuple[Any, Any, int]:
+    """Walk from the lease root to a lease; a link on the way ends it."""
+    try:
+        top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        return why(error, root), why(error, root), -1
+    try:
+        found = descend(top, path[len(root.rstrip("/")) :].strip("/"))
+    except OSError as error:
+        return why(error, given), why(error, given), -1
+    finally:
+        os.close(top)
+    if found.status is not None and not found.linked:
+        inside = (found.status.st_dev, found.status.st_ino) != look.identity(root)  # the root itself is no lease
+        return place_of(look, given, found.fd), inside, found.fd
+    if found.fd >= 0:
+        os.close(found.fd)
+    return nothing_at(given, path, "link" if found.linked else "missing"), not found.linked, -1
+
+
+def mounts(
+    look: Look, grants: tuple[Grant, ...], others: Mapping[str, Any], own: Mapping[str, str]
+) -> tuple[MountFact, ...]:
+    """Return the facts of what was opened.
+
+    ``others`` maps words to the places of other trees that must not be shared (the workspace, other runs' leases);
+    ``own`` maps words to what belongs to the parent.
+    """
+    return tuple(_mount(look, grant, _beside(grant, grants, others), own) for grant in grants)
+
+
+def _beside(grant: Grant, grants: tuple[Grant, ...], others: Mapping[str, Any]) -> dict[str, Any]:
+    beside = {other.words: other.place for other in grants if other is not grant}
+    if grant.purpose == WORKSPACE_LEASE:  # it is the workspace
+        others = {words: place for words, place in others.items() if words != f"workspace `{grant.name}`"}
+    return {**beside, **others}
+
+
+def _mount(look: Look, grant: Grant, beside: Mapping[str, Any], own: Mapping[str, str]) -> MountFact:
+    place: Any = grant.place
+    if grant.fd < 0:
+        nothing: Any = place if isinstance(place, Unknown) else ABSENT
+        return MountFact(
+            name=grant.name, purpose=grant.purpose, place=place, exposes=nothing, inside=grant.inside,
+            overlaps=nothing, credentials=nothing,
+        )  # fmt: skip
+    exposes, credentials = _seen(look, grant, own)
+    return MountFact(
+        name=grant.name, purpose=grant.purpose, place=place, exposes=exposes, inside=grant.inside,
+        overlaps=_overlaps(look, place, beside), credentials=credentials,
+    )  # fmt: skip
+
+
+def _seen(look: Look, grant: Grant, own: Mapping[str, str]) -> tuple[Any, Any]:
+    """Return what a tree exposes and which credentials it holds; a tree that is refused at its top is not walked."""
+    place = grant.place
+    if place.kind != "directory":
+        return _socket(look, place) or (ABSENT if place.kind == "file" else "no directory"), ()
+    found: Any = covers(look, place, own)
+    if isinstance(found, Unknown):
+        return found, found
+    exposes = next(iter(found), None) or _held_socket(look, place)
+    if exposes is not None:
+        return exposes, ()
+    listed = look.lists["credential-files"]
+    lease = grant.purpose != TOOLCHAIN
+    # A toolchain ships certificates of authorities deep inside; a credential of its owner stands at the top.
+    walked: Any = scan(grant.fd, look.most_entries, top=None if lease else listed, anywhere=listed if lease else None)
+    return _found(look, place, walked), walked.named if lease else walked.top
+
+
+def _found(look: Look, place: Place, walked: Any) -> Any:
+    if isinstance(walked.sockets, Unknown):
+        return walked.sockets
+    sockets = look.lists["runtime-sockets"]
+    for name in walked.sockets:
+        runtime = sockets.holds(f"{place.path}/{name}") or sockets.holds(f"/{name}")
+        return f"holds {_RUNTIME_SOCKET if runtime else 'a socket'} at `{name}`"
+    return next((f"holds a setuid file at `{name}`" for name in walked.setuid), ABSENT)
+
+
+def _socket(look: Look, place: Place) -> str | None:
+    sockets = look.lists["runtime-sockets"]
+    identity = (place.device, place.inode)
+    if sockets.holds(place.path) or any(look.identity(name) == identity for name in sockets.names):
+        return _RUNTIME_SOCKET
+    return None
+
+
+def _held_socket(look: Look, place: Place) -> str | None:
+    """Return the words for a runtime's socket in a tree, found by the socket's own path: it may lie deep."""
+    for name in look.lists["runtime-sockets"].names:
+        if name.startswith("/") and look.identity(name) is not None:
+            path = look.resolved(name)
+            if look.holds(place.path, path):
+                return f"holds {_RUNTIME_SOCKET} at `{os.path.relpath(path, place.path)}`"
+    return None
+
+
+def _overlaps(look: Look, place: Place, beside: Mapping[str, Any]) -> Any:
+    """Return the words for the first other tree that is this one, holds it or lies in it."""
+    lost: Any = ABSENT
+    for words, other in beside.items():
+        path = other.path
+        if isinstance(path, Unknown):
+            lost = path
+        elif isinstance(path, str) and (look.holds(place.path, path) or look.holds(path, place.path)):
+            return words
+    return lost

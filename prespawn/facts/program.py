@@ -1,0 +1,127 @@
+"""What ``argv[0]`` leads to: looked up once, on a fixed search path, and resolved through links to the final file.
+
+Here following links is right, because what counts is what will run. Where it is found says whose it is, and so does
+every link passed on the way: a name on the search path that leads through the workspace is the worker's to change, and
+one that leads to where the worker's root has nothing would not run.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISREG, S_IXGRP, S_IXOTH, S_IXUSR
+
+from prespawn.checker.facts import ProgramFact
+from prespawn.policy.known import ABSENT
+from prespawn.policy.record import Record
+from prespawn.policy.spelling import climbs, is_absolute, is_printable_name
+
+from .look import is_within, why
+from .walk import descend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from prespawn.policy.known import Absent
+
+SEARCH_PATH, ABSOLUTE, WORKSPACE, OUTSIDE = "search-path", "absolute", "workspace", "outside"
+
+
+class Trees(Record):
+    """Where programs may stand, as resolved paths: ``workspace`` (None without one), ``search`` directories in order,
+    and ``visible``, the trees that the worker sees beside the workspace (``/`` for a process of the host)."""
+
+    workspace: str | None
+    search: tuple[str, ...]
+    visible: tuple[str, ...]
+
+
+class Worker(Record):
+    """Whom the program will run as, for the question whether its mode bits allow that."""
+
+    uid: int
+    gids: frozenset[int]
+
+
+def program(argv: object, trees: Trees, worker: Worker) -> ProgramFact | Absent:
+    """Return what the first element of a vector leads to; ``ABSENT`` where that is no name that a file can have."""
+    given = argv[0] if isinstance(argv, list) and argv else None
+    if not isinstance(given, str) or given == "" or not is_printable_name(given):
+        return ABSENT
+    top = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    try:
+        return _first(given, _candidates(given, trees), trees, worker, top)
+    except (OSError, ValueError) as error:
+        return _nowhere(given, why(error, given))
+    finally:
+        os.close(top)
+
+
+def _candidates(given: str, trees: Trees) -> Iterable[str]:
+    if is_absolute(given):
+        return (given,)
+    if "/" not in given:
+        return (f"{directory}/{given}" for directory in trees.search)
+    return () if trees.workspace is None else (f"{trees.workspace}/{given}",)
+
+
+def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, top: int) -> ProgramFact:
+    """Return the first candidate that can be executed, as ``execvp(3)`` finds it."""
+    searching = "/" not in given
+    for candidate in candidates:
+        try:
+            found = descend(top, candidate, beneath=False)
+        except PermissionError:
+            if not searching:
+                raise
+            continue  # the worker cannot look there either
+        if found.status is None:
+            continue
+        os.close(found.fd)
+        path = f"/{found.path}"
+        if S_ISREG(found.status.st_mode) and _may_execute(found.status, worker):
+            way = (path, *(f"/{entry.path}" for entry in found.passed if entry.is_link))
+            return ProgramFact(
+                given=given, found=True, origin=_origin(given, way, trees), path=path, name=path.rpartition("/")[2],
+                device=found.status.st_dev, inode=found.status.st_ino,
+            )  # fmt: skip
+    return _nowhere(given, ABSENT)
+
+
+def _origin(given: str, way: tuple[str, ...], trees: Trees) -> str:
+    """Say whose a program is by all places that the name leads through, the last of them first in ``way``."""
+    own = [trees.workspace is not None and is_within(place, trees.workspace) for place in way]
+    visible = [mine or _is_visible(place, trees) for place, mine in zip(way, own, strict=True)]
+    named_below = "/" in given and not is_absolute(given)
+    if not all(visible) or (named_below and climbs(given) and not own[0]):
+        return OUTSIDE
+    if named_below or any(own):
+        return WORKSPACE
+    return ABSOLUTE if is_absolute(given) else SEARCH_PATH
+
+
+def _is_visible(place: str, trees: Trees) -> bool:
+    return any(is_within(place, tree) for tree in trees.visible)
+
+
+def _nowhere(given: str, value: Any) -> ProgramFact:
+    """Return the fact for a program that is not there, or (``value`` is ``Unknown``) that could not be looked for."""
+    found: Any = False if value is ABSENT else value
+    origin = SEARCH_PATH if "/" not in given else ABSOLUTE if is_absolute(given) else WORKSPACE
+    return ProgramFact(given=given, found=found, origin=origin, path=value, name=value, device=value, inode=value)
+
+
+def _may_execute(status: os.stat_result, worker: Worker) -> bool:
+    if worker.uid == 0:
+        bits = S_IXUSR | S_IXGRP | S_IXOTH
+    elif worker.uid == status.st_uid:
+        bits = S_IXUSR
+    else:
+        bits = S_IXGRP if status.st_gid in worker.gids else S_IXOTH
+    return bool(status.st_mode & bits)
+
+
+def bin_directories(roots: Iterable[str]) -> Iterator[str]:
+    """Yield the directory of programs of each toolchain that has one."""
+    return (f"{root}/bin" for root in roots if os.path.isdir(f"{root}/bin"))

@@ -1,0 +1,172 @@
+"""One walk through a tree that a run will see: sockets, setuid files, names of credentials.
+
+The walk goes by descriptors, follows no link, reads no file and opens nothing but directories. It descends into other
+file systems that are mounted below: what a bind shows is what is looked at. It is bounded by a number that is handed
+in; beyond it nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from stat import S_ISGID, S_ISREG, S_ISSOCK, S_ISUID
+
+from prespawn.policy.record import Record
+
+from .look import unknown, why
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from prespawn.policy.lists import NamedList
+
+SHOWN = 5  # of each kind, the first by name: enough to act on, and a message stays readable
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHANGED = (errno.ENOTDIR, errno.ELOOP)
+
+
+class Scan(Record):
+    """What was found, relative paths sorted, at most ``SHOWN`` of each: ``sockets``, ``setuid`` (or setgid) files,
+    ``top`` (names of the top level) and ``named`` (at any depth) that their lists hold."""
+
+    sockets: tuple[str, ...]
+    setuid: tuple[str, ...]
+    top: tuple[str, ...]
+    named: tuple[str, ...]
+
+
+def scan(root: int, most: int, *, top: NamedList | None = None, anywhere: NamedList | None = None) -> Scan:
+    """Walk the tree below a descriptor.
+
+    Every field is ``Unknown`` if there are more than ``most`` entries, or something there cannot be read.
+    """
+    walk = _Walk(most, anywhere)
+    try:
+        walk.run(root)
+    except OverflowError:
+        return _unseen(unknown(f"more than {most} entries"))
+    except OSError as error:
+        return _unseen(why(OSError(error.errno, error.strerror), walk.place))
+    names = walk.top if top is not None else ()
+    return Scan(
+        sockets=_some(walk.sockets), setuid=_some(walk.setuid),
+        top=tuple(sorted(name for name in names if top is not None and top.holds(name))), named=_some(walk.named),
+    )  # fmt: skip
+
+
+def _some(found: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(found)[:SHOWN])
+
+
+def _unseen(reason: Any) -> Scan:
+    return Scan(sockets=reason, setuid=reason, top=reason, named=reason)
+
+
+class _Walk:
+    """Depth first, one descriptor a level; a tree that is deeper than descriptors last is not known."""
+
+    __slots__ = ("anywhere", "left", "named", "place", "setuid", "sockets", "top")
+
+    def __init__(self, most: int, anywhere: NamedList | None) -> None:
+        self.left, self.anywhere = most, anywhere
+        self.place = "."
+        self.top: list[str] = []
+        self.sockets: list[str] = []
+        self.setuid: list[str] = []
+        self.named: list[str] = []
+
+    def run(self, root: int) -> None:
+        levels: list[tuple[str, int, Iterator[str]]] = []
+        try:
+            levels.append(self._level("", os.open(".", _DIRECTORY, dir_fd=root), self.top))
+            while levels:
+                prefix, fd, names = levels[-1]
+                name = next(names, None)
+                if name is None:
+                    os.close(levels.pop()[1])
+                    continue
+                self.place = prefix + name
+                below = self._enter(fd, name)
+                if below >= 0:
+                    levels.append(self._level(f"{prefix}{name}/", below, None))
+        finally:
+            for _, fd, _ in levels:
+                os.close(fd)
+
+    def _level(self, prefix: str, fd: int, names: list[str] | None) -> tuple[str, int, Iterator[str]]:
+        """Look at the entries of one directory and return what is needed to go below it; owns ``fd`` until then."""
+        directories: list[str] = []
+        left, anywhere = self.left, self.anywhere
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    left -= 1
+                    if left < 0:
+                        raise OverflowError
+                    if names is not None:
+                        names.append(entry.name)
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(entry.name)
+                    elif not entry.is_symlink():
+                        self._file(prefix, entry)
+                    if anywhere is not None and _is_named(anywhere, prefix, entry.name):
+                        self.named.append(prefix + entry.name)
+        except BaseException:
+            os.close(fd)
+            raise
+        self.left = left
+        return prefix, fd, iter(directories)
+
+    def _file(self, prefix: str, entry: os.DirEntry[str]) -> None:
+        try:
+            mode = entry.stat(follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return  # removed since it was listed
+        if S_ISREG(mode):
+            if mode & (S_ISUID | S_ISGID):
+                self.setuid.append(prefix + entry.name)
+        elif S_ISSOCK(mode):
+            self.sockets.append(prefix + entry.name)
+
+    def _enter(self, fd: int, name: str) -> int:
+        """Open a directory below; -1 if it is gone, or if nothing in it can be reached by this caller either."""
+        try:
+            return os.open(name, _DIRECTORY, dir_fd=fd)
+        except FileNotFoundError:
+            return -1
+        except PermissionError:
+            if _is_closed(fd, name):
+                return -1
+            raise
+        except OSError as error:
+            if error.errno in _CHANGED:
+                raise OSError(error.errno, "it changed while it was looked at") from error
+            raise
+
+
+def _is_named(names: NamedList, prefix: str, name: str) -> bool:
+    """Say whether a list holds a name, alone or with the directory it stands in (``.aws/credentials``)."""
+    parent = prefix[:-1].rpartition("/")[2]
+    return names.holds(name) or (parent != "" and names.holds(f"{parent}/{name}"))
+
+
+def _is_closed(fd: int, name: str) -> bool:
+    """Say whether a directory belongs to somebody else and cannot be searched.
+
+    An ordinary caller's worker has the caller's own identity: what the caller cannot reach and cannot open up, it
+    cannot reach either. Root's worker is somebody else, so for root nothing is closed.
+    """
+    if os.geteuid() == 0:
+        return False
+    pinned = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        if os.fstat(pinned).st_uid == os.geteuid():
+            return False
+        os.close(os.open(".", os.O_PATH | os.O_CLOEXEC, dir_fd=pinned))
+    except PermissionError:
+        return True
+    finally:
+        os.close(pinned)
+    return False

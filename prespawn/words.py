@@ -1,0 +1,56 @@
+"""From results to sentences: the value found, then the values allowed, then the remedy.
+
+Whatever came from outside is escaped and cut here, once, so that no name can write to a terminal and no message grows
+with its input.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.spelling import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prespawn.checker.verdict import Blocker, Verdict
+
+LONGEST = 200  # characters of one value in a message
+
+
+def value_text(value: object) -> str:
+    """Return a value as a message shows it: in backticks, escaped, cut."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(value_text(item) for item in value) if value else "none"
+    text = {None: "null", True: "true", False: "false"}.get(value, str(value)) if _is_scalar(value) else str(value)
+    text = shown(text)
+    return f"`{text if len(text) <= LONGEST else text[:LONGEST] + '…'}`"
+
+
+def blocker_text(blocker: Blocker, remedy: str) -> str:
+    """Return the line of one blocker that a person can act on."""
+    field = f"`{shown(blocker.field)}`" if blocker.field else "the declaration"
+    if blocker.because == "unknown":
+        start = f"{field} could not be judged: {shown(blocker.reason)}"
+    else:
+        start = f"{field} is {value_text(blocker.found)}"
+    allowed = f"; allowed here: {value_text(blocker.allowed)}" if blocker.allowed else ""
+    return f"{blocker.id}: {start}{allowed}; {remedy}"
+
+
+def verdict_lines(name: str, verdict: Verdict, remedies: dict[str, str]) -> Iterator[str]:
+    """Yield the verdict on one declaration: the decision, its blockers, and what its level leaves open."""
+    level = verdict.level
+    if verdict.allowed:
+        yield f"{shown(name)}: allowed; level {level.earned} ({level.requested} is needed, {level.attainable} is attainable)"
+    else:
+        word = "undecided" if verdict.undecided else "blocked"
+        count = len(verdict.blockers)
+        yield f"{shown(name)}: {word} by {count} blocker{'' if count == 1 else 's'}"
+    for blocker in verdict.blockers:
+        yield f"  {blocker_text(blocker, remedies[blocker.id])}"
+    if verdict.allowed and verdict.not_claimed:
+        yield f"  not claimed at this level: {', '.join(verdict.not_claimed)}"
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or isinstance(value, bool)

@@ -1,0 +1,289 @@
+"""What the registry promises about runs: an id is used once, states follow one another, rows hold no free text."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from prespawn.policy.errors import HostError, InputError
+from prespawn.registry import Registry, Run, generated_run_id, is_run_id, run_id_used
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+DIGEST = f"sha256:{'0' * 64}"
+ENTRY: Mapping[str, str | int] = {
+    "declaration": DIGEST, "policy": DIGEST, "facts": DIGEST, "blockers": DIGEST, "profile": "sandbox-v1",
+    "adapter": "exec@1", "level": "container", "parent_pid": 10, "parent_start_time": 20,
+    "parent_boot_id": "6f6d5f0e-0000-4000-8000-000000000000", "reserved_at": 1_700_000_000,
+}  # fmt: skip
+START: Mapping[str, str | int] = {"pid": 11, "start_time": 21, "boot_id": "6f6d5f0e", "started_at": 1_700_000_001}
+END: Mapping[str, str | int] = {"how": "exited", "status": 0, "ended_at": 1_700_000_002}
+TAKEN = (
+    "run_id is `one`, which the registry has already; allowed: an id that was never used;"
+    " leave `run_id` out to have one assigned"
+)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture
+def registry(state: Path) -> Iterator[Registry]:
+    with Registry.open(str(state)) as opened:
+        yield opened
+
+
+def failure(act: Callable[[], object]) -> tuple[str, str]:
+    with pytest.raises(HostError) as raised:
+        act()
+    return raised.value.id, str(raised.value)
+
+
+def test_registry_keeps_a_run_from_reservation_to_end(registry: Registry) -> None:
+    assert not registry.used("one")
+    registry.reserve("one", ENTRY)
+    assert registry.used("one")
+    assert registry.run("one") == Run(run_id="one", state="reserved", entry=ENTRY, start=None, end=None)
+    registry.started("one", START)
+    assert registry.run("one") == Run(run_id="one", state="started", entry=ENTRY, start=START, end=None)
+    registry.ended("one", END)
+    assert registry.run("one") == Run(run_id="one", state="ended", entry=ENTRY, start=START, end=END)
+
+
+def test_registry_outlives_its_process(state: Path) -> None:
+    with Registry.open(str(state)) as first:
+        first.reserve("one", ENTRY)
+    assert sorted(path.name for path in state.iterdir()) == ["registry.db"]
+    with Registry.open(str(state)) as second:
+        assert second.used("one")
+
+
+@pytest.mark.parametrize("settle", ["ended", "never_started", "lost"])
+def test_run_id_is_used_for_ever(registry: Registry, settle: str) -> None:
+    registry.reserve("one", ENTRY)
+    assert failure(lambda: registry.reserve("one", ENTRY)) == ("run-id-reused", TAKEN)
+    getattr(registry, settle)("one", END)
+    assert failure(lambda: registry.reserve("one", ENTRY)) == ("run-id-reused", TAKEN)
+
+
+def test_row_cannot_be_removed(registry: Registry, state: Path) -> None:
+    registry.reserve("one", ENTRY)
+    with sqlite3.connect(state / "registry.db") as other, pytest.raises(sqlite3.IntegrityError):
+        other.execute("DELETE FROM run")
+    other.close()
+    assert registry.used("one")
+
+
+def test_run_id_is_taken_by_one_of_many_threads(registry: Registry) -> None:
+    winners: list[int] = []
+    gate = threading.Barrier(8)
+
+    def race(number: int) -> None:
+        gate.wait()
+        for run in range(25):
+            try:
+                registry.reserve(f"run-{run}", {**ENTRY, "parent_pid": number})
+            except HostError as error:
+                assert error.id == "run-id-reused"
+            else:
+                winners.append(run)
+
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(winners) == list(range(25))
+
+
+RACE = """
+import sys
+from prespawn.policy.errors import HostError
+from prespawn.registry import Registry
+entry = eval(sys.argv[2])
+sys.stdin.readline()
+with Registry.open(sys.argv[1]) as registry:
+    for run in range(20):
+        try:
+            registry.reserve(f"run-{run}", entry)
+            print(run)
+        except HostError as error:
+            assert error.id == "run-id-reused", error
+"""
+
+
+def test_run_id_is_taken_by_one_of_many_processes_that_also_race_to_make_the_file(state: Path) -> None:
+    command = [sys.executable, "-c", RACE, str(state), repr(dict(ENTRY))]
+    racers = [subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) for _ in range(6)]
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    outputs = [racer.communicate() for racer in racers]
+    assert [errors for _, errors in outputs] == [""] * 6
+    assert sorted(int(line) for output, _ in outputs for line in output.split()) == list(range(20))
+    assert sorted(path.name for path in state.iterdir()) == ["registry.db"]
+
+
+@pytest.mark.parametrize(
+    ("before", "act", "found"),
+    [
+        ([], "started", "is not in the registry; to become `started`: `reserved`"),
+        ([], "ended", "is not in the registry; to become `ended`: `reserved` or `started`"),
+        (["reserve", "started"], "started", "is `started`; to become `started`: `reserved`"),
+        (["reserve", "ended"], "started", "is `ended`; to become `started`: `reserved`"),
+        (["reserve", "ended"], "ended", "is `ended`; to become `ended`: `reserved` or `started`"),
+        (["reserve", "started", "ended"], "lost", "is `ended`; to become `lost`: `reserved` or `started`"),
+        (["reserve", "lost"], "ended", "is `lost`; to become `ended`: `reserved` or `started`"),
+        (["reserve", "never_started"], "lost", "is `never-started`; to become `lost`: `reserved` or `started`"),
+    ],
+)
+def test_run_has_one_start_and_one_end(registry: Registry, before: list[str], act: str, found: str) -> None:
+    values = {"reserve": ENTRY, "started": START}
+    for step in before:
+        getattr(registry, step)("one", values.get(step, END))
+    was = registry.run("one")
+    assert failure(lambda: getattr(registry, act)("one", values.get(act, END))) == (
+        "registry-not-written",
+        f"run `one` {found}",
+    )
+    assert registry.run("one") == was
+
+
+def test_unsettled_lists_runs_without_an_end_oldest_first(registry: Registry) -> None:
+    for name in ("d", "c", "b", "a"):
+        registry.reserve(name, ENTRY)
+    registry.started("c", START)
+    registry.ended("b", END)
+    assert [(run.run_id, run.state) for run in registry.unsettled()] == [
+        ("d", "reserved"),
+        ("c", "started"),
+        ("a", "reserved"),
+    ]
+
+
+@pytest.mark.parametrize("run_id", ["../../x", "a/b", "-rf", "", "x" * 64, "a\nb", ".", "..", "a\0", "CON", "\u202ea", "a\n", "\udcff"])  # fmt: skip
+def test_run_id_that_no_run_may_have_is_refused_before_it_is_a_name(registry: Registry, run_id: str) -> None:
+    assert not is_run_id(run_id)
+    assert not registry.used(run_id)
+    assert registry.run(run_id) is None
+    with pytest.raises(InputError) as raised:
+        registry.reserve(run_id, ENTRY)
+    assert raised.value.id == "run-id-invalid"
+    assert str(raised.value).isprintable()
+    assert registry.unsettled() == ()
+
+
+@pytest.mark.parametrize("value", [None, True, 7, b"one", ["one"], {"one": 1}])
+def test_run_id_of_another_type_was_never_used(registry: Registry, value: object) -> None:
+    assert not registry.used(value)
+
+
+@pytest.mark.parametrize("run_id", ["a", "0", "fix-login-42", "x" * 63, "a--b-"])
+def test_run_id_of_the_right_form_is_taken(registry: Registry, run_id: str) -> None:
+    registry.reserve(run_id, ENTRY)
+    assert registry.used(run_id)
+
+
+def test_generated_run_ids_are_fresh_and_sort_by_time() -> None:
+    ids = [generated_run_id(1_700_000_000) for _ in range(500)]
+    assert len(set(ids)) == 500
+    assert all(is_run_id(run_id) and run_id.startswith("20231114-221320-") for run_id in ids)
+    assert max(ids) < generated_run_id(1_700_000_001)
+
+
+def test_assigned_run_id_is_one_that_is_not_used(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = iter(["taken-0", "taken-1", "free-2"])
+    registry.reserve("taken-0", ENTRY)
+    registry.reserve("taken-1", ENTRY)
+    monkeypatch.setattr("prespawn.registry.generated_run_id", lambda now: next(ids))
+    assert registry.assign_run_id(1_700_000_000) == "free-2"
+    assert not registry.used("free-2")
+
+
+CANARY = "CANARY-7f3a secret=hunter2"
+
+
+def without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("act", "values", "key"),
+    [
+        ("reserve", {**ENTRY, "argv": CANARY}, "argv"),
+        ("reserve", {**ENTRY, "profile": CANARY}, "profile"),
+        ("reserve", {**ENTRY, "profile": ["sandbox-v1"]}, "profile"),
+        ("reserve", {**ENTRY, "declaration": CANARY}, "declaration"),
+        ("reserve", {**ENTRY, "declaration": f"sha256:{'A' * 64}"}, "declaration"),
+        ("reserve", {**ENTRY, "reserved_at": CANARY}, "reserved_at"),
+        ("reserve", {**ENTRY, "reserved_at": True}, "reserved_at"),
+        ("reserve", {**ENTRY, "reserved_at": -1}, "reserved_at"),
+        ("reserve", {**ENTRY, "reserved_at": 1 << 63}, "reserved_at"),
+        ("reserve", {**ENTRY, "reserved_at": 1.5}, "reserved_at"),
+        ("reserve", {**ENTRY, "level": ""}, "level"),
+        ("reserve", {**ENTRY, "level": "x" * 129}, "level"),
+        ("reserve", without(ENTRY, "policy"), "policy"),
+        ("started", {**START, "env": {"A": CANARY}}, "env"),
+        ("started", without(START, "boot_id"), "boot_id"),
+        ("ended", {**END, "how": CANARY}, "how"),
+        ("ended", {**END, "stderr": CANARY}, "stderr"),
+        ("never_started", without(END, "how"), "how"),
+        ("lost", {**END, "status": "0"}, "status"),
+    ],
+)
+def test_row_has_no_field_for_free_text(
+    registry: Registry, state: Path, act: str, values: dict[str, Any], key: str
+) -> None:
+    registry.reserve("other", ENTRY)
+    with pytest.raises(ValueError, match=f"`{key}` is missing, unknown or of the wrong form") as raised:
+        getattr(registry, act)("one" if act == "reserve" else "other", values)
+    assert "hunter2" not in str(raised.value)
+    assert not registry.used("one")
+    registry.close()
+    assert b"hunter2" not in (state / "registry.db").read_bytes()
+
+
+def test_row_is_canonical_json(registry: Registry, state: Path) -> None:
+    registry.reserve("one", ENTRY)
+    with sqlite3.connect(state / "registry.db") as other:
+        [(text,)] = other.execute("SELECT entry FROM run").fetchall()
+    other.close()
+    zeros = "0" * 64
+    assert text == (
+        f'{{"adapter":"exec@1","blockers":"sha256:{zeros}","declaration":"sha256:{zeros}","facts":"sha256:{zeros}",'
+        '"level":"container","parent_boot_id":"6f6d5f0e-0000-4000-8000-000000000000","parent_pid":10,'
+        f'"parent_start_time":20,"policy":"sha256:{zeros}","profile":"sandbox-v1","reserved_at":1700000000}}'
+    )
+
+
+def test_run_id_used_looks_and_makes_nothing(tmp_path: Path, state: Path) -> None:
+    assert not run_id_used(str(tmp_path / "nowhere" / "at" / "all"), "one")
+    assert not run_id_used(str(state), "one")
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert list(state.iterdir()) == []
+    with Registry.open(str(state)) as registry:
+        registry.reserve("one", ENTRY)
+        assert run_id_used(str(state), "one")
+    assert run_id_used(str(state), "one")
+    assert not run_id_used(str(state), "two")
+    assert not run_id_used(str(state), None)
+    assert [path.name for path in state.iterdir()] == ["registry.db"]
+
+
+def test_registry_imports_nothing_heavy() -> None:
+    heavy = "{'re', 'json', 'typing', 'pathlib', 'threading', 'datetime', 'sqlite3', '_sqlite3', 'subprocess', 'enum'}"
+    program = f"import sys; before = set(sys.modules); import prespawn.registry; print(sorted((set(sys.modules) - before) & {heavy}))"
+    bare = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {program}"], capture_output=True, text=True, check=True)  # fmt: skip
+    assert bare.stdout == "[]\n"
