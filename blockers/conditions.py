@@ -152,7 +152,7 @@ def _given(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     get = compile_reference(argument)
 
     def given(view: object) -> Answer:
-        value = get(view)
+        value: object = get(view)
         return value if isinstance(value, Unknown) else value is not ABSENT
 
     return given
@@ -230,7 +230,8 @@ def _same_file(argument: object, lists: Mapping[str, NamedList]) -> Condition:
                 return value
         if one is ABSENT or other is ABSENT:
             return ABSENT
-        return one.inode is not ABSENT and (one.device, one.inode) == (other.device, other.inode)
+        there = one.inode is not ABSENT
+        return bool(there and (one.device, one.inode) == (other.device, other.inode))
 
     return same_file
 
@@ -243,7 +244,9 @@ def _more_than(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 def _longer_than(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     value, limit = _arguments(argument, "value", "limit")
     sized = (str, list, tuple, dict)
-    return _binary(value, limit, lambda found, most: most is not None and isinstance(found, sized) and len(found) > most)
+    return _binary(
+        value, limit, lambda found, most: most is not None and isinstance(found, sized) and len(found) > most
+    )
 
 
 # -- how operands are taken
@@ -251,7 +254,7 @@ def _longer_than(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 
 def _unary(get: Getter, judge: Callable[[Any], bool]) -> Condition:
     def answer(view: object) -> Answer:
-        value = get(view)
+        value: object = get(view)
         return value if isinstance(value, (Unknown, Absent)) else judge(value)
 
     return answer
@@ -298,7 +301,9 @@ class Template:
 
     def __init__(self, text: str) -> None:
         pieces = text.replace("}", "{").split("{")
-        self._parts = tuple(piece if number % 2 == 0 else compile_reference(piece) for number, piece in enumerate(pieces))
+        self._parts = tuple(
+            piece if number % 2 == 0 else compile_reference(piece) for number, piece in enumerate(pieces)
+        )
 
     def fill(self, view: object) -> object:
         """Return the value of a lone hole, else the text; what is unknown or absent is said in that word."""

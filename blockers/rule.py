@@ -15,6 +15,7 @@ from .conditions import ConditionError, Template, compile_condition, compile_ref
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from prespawn.policy.lists import NamedList
 
@@ -26,9 +27,10 @@ PHASES = ("check", "execute", "launch")  # a later pass evaluates the earlier on
 class Rule(Record):
     """One compiled blocker.
 
-    ``raised`` marks the ones that the checker itself reports and that nothing evaluates. ``each`` yields the elements that ``condition`` is asked about one by one (as ``item``); ``condition`` is None where
-    a checker function of the same name answers. ``unless`` lists more special ids: where one of them failed for the
-    same element, or for the run as a whole, this one is silent.
+    ``raised`` marks the ones that the checker itself reports and that nothing evaluates. ``each`` yields the elements
+    that ``condition`` is asked about one by one (as ``item``); ``condition`` is None where a checker function of the
+    same name answers. ``unless`` lists more special ids: where one of them failed for the same element, or for the run
+    as a whole, this one is silent.
     """
 
     id: str
@@ -48,7 +50,7 @@ class Rule(Record):
     allowed: tuple[Template, ...]
 
 
-def compile_rules(files: Iterable[Mapping[str, object]], lists: Mapping[str, NamedList]) -> tuple[Rule, ...]:
+def compile_rules(files: Iterable[Mapping[str, Any]], lists: Mapping[str, NamedList]) -> tuple[Rule, ...]:
     """Return the active rules of checked blocker files, each after the ones that can silence it.
 
     What the checker raises itself has no rule; ``explain`` knows it from its page.
@@ -64,30 +66,27 @@ def _place(id: str, rules: Mapping[str, Rule], ordered: dict[str, Rule], above: 
     if id in ordered:
         return
     if id not in rules or id in above:
-        raise InputError("policy-value", f"blocker `{above[-1]}` is silent for `{id}`, which does not exist or leads back to it")
+        raise InputError(
+            "policy-value", f"blocker `{above[-1]}` is silent for `{id}`, which does not exist or leads back to it"
+        )
     for other in rules[id].unless:
         _place(other, rules, ordered, (*above, id))
     ordered[id] = rules[id]
 
 
-def _compiled(file: Mapping[str, object], lists: Mapping[str, NamedList]) -> Rule:
-    report = file["report"]
-    assert isinstance(report, dict)
+def _compiled(file: Mapping[str, Any], lists: Mapping[str, NamedList]) -> Rule:
+    report, when = file["report"], file["when"]
+    names = ("id", "boundary", "title", "remedy", "portable", "status", "phase", "operator")
     try:
         return Rule(
-            **{name: file[name] for name in ("id", "boundary", "title", "remedy", "portable", "status", "phase", "operator")},
-            unless=tuple(_words(file["unless"])),
-            each=compile_reference(file["each"]) if file.get("each") is not None else None,
-            raised=file["when"] == "raised",
-            condition=None if file["when"] in ("function", "raised") else compile_condition(file["when"], lists),
+            **{name: file[name] for name in names},
+            raised=when == "raised",
+            unless=tuple(file["unless"]),
+            each=compile_reference(file["each"]) if file["each"] is not None else None,
+            condition=None if when in ("function", "raised") else compile_condition(when, lists),
             field=Template(report["field"]),
             found=Template(report["found"]),
             allowed=tuple(Template(text) for text in report["allowed"]),
         )
     except ConditionError as wrong:
         raise InputError("policy-value", f"blocker `{file['id']}`: {wrong}") from wrong
-
-
-def _words(value: object) -> Iterable[str]:
-    assert isinstance(value, (list, tuple))
-    return (str(word) for word in value)

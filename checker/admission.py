@@ -1,24 +1,69 @@
 """From a JSON value to a declaration: are the keys the format's, and nothing else?
 
-Values are not judged here, whatever they are: each boundary has its own blocker for that. A name that no declaration may
-bring is let through as well, so that ``request-field-forbidden`` can say so.
+Values are not judged here, whatever they are: each boundary has its own blocker for that. A name that no declaration
+may bring is let through as well, so that ``request-field-forbidden`` can say so. What is admitted is a copy: the
+caller's own value may change afterwards, the declaration does not.
 """
 
 from __future__ import annotations
 
+from prespawn.policy.reader import DEFAULT_BOUNDS
 from prespawn.policy.record import Record
+from prespawn.policy.shape import key_faults
+from prespawn.policy.wording import place
 
 from .declaration import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from prespawn.policy.shape import Node
+
     from .declaration import Declaration
 
-BOUNDS = {"depth": 32, "nodes": 50_000}  # the reader's own, for values that no reader has seen
+FORMAT = "declaration/v1"
 
 
 class Refused(Record):
-    """Why a value is no declaration: ``field`` is the place, ``found`` says what stands there."""
+    """Why a value is no declaration: ``field`` is the dotted place, ``found`` says what stands there."""
 
     field: str
     found: str
+
+
+class _NotJson(Exception):
+    """A value that no JSON text could say, or one beyond the reader's bounds."""
+
+
+def admit(value: object, keys: Node, forbidden: frozenset[str]) -> Declaration | Refused:
+    """Return the declaration of any Python value, or why it is none.
+
+    ``keys`` is the key table of ``declaration/v1``, ``forbidden`` the names that pass here to be blocked later. The
+    bounds on depth and number of values are the strict reader's.
+    """
+    try:
+        raw = _copied(value, DEFAULT_BOUNDS.depth, [DEFAULT_BOUNDS.nodes])
+    except _NotJson as wrong:
+        return Refused(field="", found=str(wrong))
+    if not isinstance(raw, dict):
+        return Refused(field="", found=f"a {type(raw).__name__} in place of a mapping")
+    for fault in key_faults(raw, keys, forbidden):
+        return Refused(field=place(fault.at).strip("`"), found=fault.message)
+    if raw["prespawn"] != FORMAT:
+        return Refused(field="prespawn", found=f"another format than {FORMAT}")
+    return declaration(raw, forbidden)
+
+
+def _copied(value: Any, depth: int, left: list[int]) -> Any:
+    """Return the same value, holding nothing but JSON; ``left`` counts what may still come."""
+    left[0] -= 1
+    if depth < 0 or left[0] < 0:
+        raise _NotJson("a value deeper or larger than a declaration may be")
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is list:
+        return [_copied(item, depth - 1, left) for item in value]
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {key: _copied(item, depth - 1, left) for key, item in value.items()}
+    raise _NotJson(f"a value of type {type(value).__name__}, which is no JSON")

@@ -5,7 +5,8 @@ The approval names the digests of the declaration, the effective policy and the 
 ``operator`` (a file or a value that a person signed with name and reason), ``command-line`` (``exec``: the typed line
 is its own approval) or ``driver`` (a verdict without blockers, where the site lets the driver approve it).
 
-Times are Unix seconds. ``used`` is a fact of the registry: one approval starts one run.
+Times are Unix seconds. ``used`` is a fact of the registry: one approval starts one run. ``run_id`` is None
+where the declaration leaves it to the parent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ORIGINS = ("operator", "command-line", "driver")
 class Approval(Record):
     """One approval; ``digests`` has the keys ``declaration``, ``policy`` and ``blockers``."""
 
-    run_id: str
+    run_id: str | None
     digests: Mapping[str, str]
     operator: str
     reason: str

@@ -1,13 +1,13 @@
 """From an allowed verdict to the plan: the only place where one is made.
 
-An approved plan needs a verdict of the ``execute`` or ``launch`` pass without a blocker, on facts that were gathered from
-this host; recorded facts give a verdict anywhere and a plan nowhere. Inside the sandbox the workspace stands at
-``/workspace``, with its host path as a second name, and the worker's home is ``/home/worker``.
+An approved plan needs a verdict of the ``execute`` or ``launch`` pass without a blocker, on facts that were gathered
+from this host; recorded facts give a verdict anywhere and a plan nowhere. Inside the sandbox the workspace stands at
+``/workspace``, with its host path as a second name.
 """
 
 from __future__ import annotations
 
-from prespawn.policy.known import ABSENT
+from prespawn.policy.known import Absent
 
 from .facts import ReplayedFacts
 from .plan import _SEAL, ApprovedPlan, Bind, Identity, Plan
@@ -16,6 +16,7 @@ from .selection import profile_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from prespawn.policy.bundle import Policy
     from prespawn.policy.profile import Profile
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from .facts import Facts, Place
     from .verdict import Verdict
 
-WORKSPACE, HOME = "/workspace", "/home/worker"
+WORKSPACE = "/workspace"
 INNER_ID = 1000  # what the worker sees as its own uid and gid, whoever it is on the host
 
 
@@ -56,13 +57,14 @@ def approve(
 def _parts(
     declaration: Declaration, policy: Policy, facts: Facts, verdict: Verdict,
     run_id: str, values: Mapping[str, str], search_path: Sequence[str],
-) -> dict[str, object]:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     if isinstance(facts, ReplayedFacts):
         raise TypeError("a plan is never made from recorded facts")
     if not verdict.allowed or verdict.digests["declaration"] != declaration.digest:
         raise ValueError("a plan is made from the allowed verdict on this declaration alone")
     profile = profile_of(declaration, policy)
-    assert profile is not ABSENT
+    place, argv = facts.workspace.place, declaration.argv
+    assert not isinstance(profile, Absent) and not isinstance(place, Absent) and isinstance(argv, list)
     return {
         "run_id": run_id,
         "profile": profile,
@@ -72,15 +74,15 @@ def _parts(
         "launcher": profile.launcher,
         "runtime": facts.runtime,
         "identity": _identity(facts),
-        "argv": tuple(declaration.argv),
+        "argv": tuple(argv),
         "cwd": WORKSPACE,
-        "workspace": _bind(facts.workspace.place, WORKSPACE, writable=_writable(declaration, profile)),
-        "alias": facts.workspace.place.path,
+        "workspace": _bind(place, WORKSPACE, writable=_writable(declaration, profile)),
+        "alias": place.path,
         "read_only": _read_only(facts, profile),
         "toolchains": tuple(_bind(mount.place, mount.place.path, writable=False) for mount in facts.mounts),
         "system": facts.host.system,
         "zoneinfo": facts.host.zoneinfo,
-        "environment": _environment(profile, values, search_path),
+        "environment": tuple(sorted({**profile.environment.fixed, **values}.items())),
         "search_path": tuple(search_path),
         "limits": profile.limits,
         "log": None,
@@ -93,21 +95,17 @@ def _identity(facts: Facts) -> Identity:
 
 
 def _bind(place: Place, target: str, *, writable: bool) -> Bind:
+    assert not isinstance(place.device, Absent) and not isinstance(place.inode, Absent)
     return Bind(source=place.path, target=target, device=place.device, inode=place.inode, writable=writable)
 
 
 def _writable(declaration: Declaration, profile: Profile) -> bool:
     """A contract that says read-only makes the mount read-only: what the kernel refuses need not be compared."""
-    return profile.workspace.access == "write" and declaration.mode == "mutation"
+    rule = profile.workspace
+    return not isinstance(rule, Absent) and rule.access == "write" and declaration.mode == "mutation"
 
 
 def _read_only(facts: Facts, profile: Profile) -> tuple[str, ...]:
-    covered = profile.workspace.git == "read-only" and facts.workspace.git is not ABSENT
+    rule = profile.workspace
+    covered = not isinstance(rule, Absent) and rule.git == "read-only" and not isinstance(facts.workspace.git, Absent)
     return (".git",) if covered else ()
-
-
-def _environment(
-    profile: Profile, values: Mapping[str, str], search_path: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
-    variables = {**profile.environment.fixed, **values, "PATH": ":".join(search_path), "HOME": HOME}
-    return tuple(sorted(variables.items()))

@@ -11,11 +11,11 @@ Nothing here raises: whatever goes wrong inside is the blocker ``internal-error`
 
 from __future__ import annotations
 
+from prespawn.blockers.rule import PHASES
 from prespawn.policy.canonical import digest
-from prespawn.policy.codec import encode
-from prespawn.policy.known import ABSENT
+from prespawn.policy.known import ABSENT, Absent
 
-from .claims import appraise, boundaries_not_claimed, level_of
+from .claims import appraise, appraisers, boundaries_not_claimed, level_of
 from .evaluate import View, evaluate, internal_error, ordered
 from .functions.level import FUNCTIONS as LEVEL_FUNCTIONS
 from .selection import adapter_of, profile_of, workspace_name
@@ -27,35 +27,68 @@ if TYPE_CHECKING:
 
     from prespawn.blockers.rule import Rule
     from prespawn.policy.bundle import Policy
-    from prespawn.policy.known import Absent
 
     from .approval import Approval
     from .declaration import Declaration
     from .facts import Facts, WorkspaceFact
+    from .verdict import ClaimResult
 
 LEVEL_RULES = frozenset(function.__name__.replace("_", "-") for function in LEVEL_FUNCTIONS)
 
 
-def check(
-    declaration: Declaration,
-    policy: Policy,
-    facts: Facts,
-    rules: Sequence[Rule],
-    *,
-    phase: str = "check",
-    approval: Approval | Absent = ABSENT,
-    checked: WorkspaceFact | Absent = ABSENT,
-) -> Verdict:
-    """Return the verdict of one pass; ``checked`` is the workspace as an earlier pass saw it."""
-    view = View(
-        declaration=declaration, facts=facts, profile=profile_of(declaration, policy), site=policy.site,
-        adapter=adapter_of(declaration, policy), approval=approval, levels=policy.levels, lists=policy.lists,
-        checked=checked,
-    )  # fmt: skip
-    try:
-        return _decided(view, policy, rules, phase)
-    except Exception as crash:  # noqa: BLE001  # total: a verdict for every input, invariant 1
-        return refused(policy, internal_error("check", crash), phase)
+class Checker:
+    """One policy with its rules, compiled and sorted by pass; nothing in it changes."""
+
+    __slots__ = ("_appraisers", "_by_pass", "_level_rules", "policy")
+
+    def __init__(self, policy: Policy, rules: Sequence[Rule]) -> None:
+        self.policy = policy
+        self._appraisers = appraisers(policy.levels)
+        self._level_rules = tuple(rule for rule in rules if rule.id in LEVEL_RULES)
+        others = [rule for rule in rules if rule.id not in LEVEL_RULES]
+        self._by_pass = {phase: tuple(rule for rule in others if rule.phase == phase) for phase in PHASES}
+
+    def check(
+        self,
+        declaration: Declaration,
+        facts: Facts,
+        *,
+        phase: str = "check",
+        approval: Approval | Absent = ABSENT,
+        checked: WorkspaceFact | Absent = ABSENT,
+    ) -> Verdict:
+        """Return the verdict of one pass; ``checked`` is the workspace as an earlier pass saw it."""
+        policy = self.policy
+        try:
+            view = View(
+                declaration=declaration, facts=facts, profile=profile_of(declaration, policy), site=policy.site,
+                adapter=adapter_of(declaration, policy), approval=approval, levels=policy.levels, lists=policy.lists,
+                checked=checked,
+            )  # fmt: skip
+            return self._decided(view, phase)
+        except Exception as crash:  # noqa: BLE001  # total: a verdict for every input, invariant 1
+            return refused(policy, internal_error("check", crash), phase)
+
+    def _decided(self, view: View, phase: str) -> Verdict:
+        failed: set[tuple[str, str]] = set()
+        blockers = evaluate(self._by_pass["check"], view, failed)
+        claims = appraise(self._appraisers, view, blockers)
+        view.level = level_of(view, claims, "check")
+        view.unknown = tuple(sorted({blocker.id for blocker in blockers if blocker.because == "unknown"}))
+        blockers += evaluate(self._level_rules, view, failed)
+        digests = {
+            "declaration": view.declaration.digest,
+            "policy": self.policy.digest,
+            "blockers": blocker_digest(ordered(blockers)),
+        }
+        accepted: tuple[str, ...] = ()
+        if phase != "check":
+            view.expected = {**_run_id(view.declaration), **digests}
+            blockers, accepted = _accepting(blockers, view)
+            for later in PHASES[1 : PHASES.index(phase) + 1]:
+                blockers += evaluate(self._by_pass[later], view, failed)
+        digests["facts"] = digest(view.facts)
+        return _verdict(view, phase, claims, ordered(blockers), accepted, digests)
 
 
 def refused(policy: Policy, blocker: Blocker, phase: str = "check", run_id: str | None = None) -> Verdict:
@@ -78,25 +111,14 @@ def declaration_invalid(policy: Policy, found: str, field: str = "") -> Verdict:
     return refused(policy, blocker)
 
 
-def _decided(view: View, policy: Policy, rules: Sequence[Rule], phase: str) -> Verdict:
-    failed: set[tuple[str, str]] = set()
-    blockers = evaluate((rule for rule in rules if rule.phase == "check" and rule.id not in LEVEL_RULES), view, failed)
-    claims = appraise(view, blockers)
-    view.level = level_of(view, claims, "check")
-    view.unknown = tuple(sorted({blocker.id for blocker in blockers if blocker.because == "unknown"}))
-    blockers += evaluate((rule for rule in rules if rule.id in LEVEL_RULES), view, failed)
-    digests = {"declaration": view.declaration.digest, "policy": policy.digest, "blockers": blocker_digest(ordered(blockers))}
-    accepted: tuple[str, ...] = ()
-    if phase != "check":
-        view.expected = {"run_id": view.declaration.run_id, **digests}
-        blockers, accepted = _accepting(blockers, view)
-        blockers += evaluate((rule for rule in rules if rule.phase in ("execute", phase)), view, failed)
-    return _verdict(view, phase, claims, ordered(blockers), accepted, {**digests, "facts": digest(encode(view.facts))})
+def _run_id(declaration: Declaration) -> dict[str, object]:
+    """Return what an approval must say of the run id: nothing where the parent will assign one."""
+    return {} if isinstance(declaration.run_id, Absent) else {"run_id": declaration.run_id}
 
 
 def _accepting(blockers: Iterable[Blocker], view: View) -> tuple[list[Blocker], tuple[str, ...]]:
     """Set aside what an operator accepted: only what is unknown, only ids that may be accepted once."""
-    accepts = () if view.approval is ABSENT else view.approval.accepts
+    accepts = () if isinstance(view.approval, Absent) else view.approval.accepts
     standing, accepted = [], set()
     for blocker in blockers:
         if blocker.because == "unknown" and blocker.operator == "once" and blocker.id in accepts:
@@ -107,7 +129,7 @@ def _accepting(blockers: Iterable[Blocker], view: View) -> tuple[list[Blocker], 
 
 
 def _verdict(
-    view: View, phase: str, claims: tuple[object, ...], blockers: tuple[Blocker, ...], accepted: tuple[str, ...],
+    view: View, phase: str, claims: tuple[ClaimResult, ...], blockers: tuple[Blocker, ...], accepted: tuple[str, ...],
     digests: dict[str, str],
 ) -> Verdict:  # fmt: skip
     run_id = view.declaration.run_id
@@ -117,8 +139,8 @@ def _verdict(
         undecided=bool(blockers) and all(blocker.because == "unknown" for blocker in blockers),
         run_id=run_id if isinstance(run_id, str) else None,
         workspace=workspace_name(view.declaration, view.site),
-        profile=None if view.profile is ABSENT else view.profile.id,
-        adapter=None if view.adapter is ABSENT else view.adapter.id,
+        profile=None if isinstance(view.profile, Absent) else view.profile.id,
+        adapter=None if isinstance(view.adapter, Absent) else view.adapter.id,
         level=view.level,
         claims=claims,
         blockers=blockers,

@@ -7,15 +7,17 @@ base level pass, each at the strength that it needs and at the stage that confir
 from __future__ import annotations
 
 from prespawn.blockers.conditions import compile_condition
-from prespawn.policy.known import ABSENT, Unknown
+from prespawn.policy.known import Absent, Unknown
 from prespawn.policy.levels import STRENGTHS
+from prespawn.policy.record import Record
 
 from .verdict import ClaimResult, LevelResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from prespawn.blockers.conditions import Condition
     from prespawn.policy.levels import Claim, Levels
 
     from .evaluate import View
@@ -24,11 +26,26 @@ if TYPE_CHECKING:
 STAGES = ("check", "attested", "terminal")  # where a claim is confirmed, in the order of one run
 
 
-def appraise(view: View, blockers: Iterable[Blocker]) -> tuple[ClaimResult, ...]:
-    """Return every claim of the table, appraised on what is known so far."""
+class Appraiser(Record):
+    """One claim of the table with its condition, compiled once; None where the boundary's own blockers decide."""
+
+    claim: Claim
+    condition: Condition | None
+
+
+def appraisers(levels: Levels) -> tuple[Appraiser, ...]:
+    """Return every claim of a table, ready to be appraised; ``ConditionError`` for one outside the vocabulary."""
+    claims = (claim for level in levels.levels for claim in level.claims)
+    return tuple(
+        Appraiser(claim=claim, condition=None if claim.declared is None else compile_condition(claim.declared, {}))
+        for claim in claims
+    )
+
+
+def appraise(all: Iterable[Appraiser], view: View, blockers: Iterable[Blocker]) -> tuple[ClaimResult, ...]:
+    """Return every claim, appraised on what is known so far."""
     answers = _by_boundary(blockers)
-    claims = (claim for level in view.levels.levels for claim in level.claims)
-    return tuple(_appraised(claim, view, answers) for claim in claims)
+    return tuple(_appraised(one, view, answers) for one in all)
 
 
 def level_of(view: View, claims: Iterable[ClaimResult], stage: str) -> LevelResult:
@@ -56,13 +73,14 @@ def _by_boundary(blockers: Iterable[Blocker]) -> Mapping[str, str]:
     return answers
 
 
-def _appraised(claim: Claim, view: View, answers: Mapping[str, str]) -> ClaimResult:
-    if view.profile is ABSENT:
+def _appraised(one: Appraiser, view: View, answers: Mapping[str, str]) -> ClaimResult:
+    claim = one.claim
+    if isinstance(view.profile, Absent):
         result, strength, seen = "unknown", "declared", "no profile"
-    elif claim.declared is None:
+    elif one.condition is None:
         result, strength, seen = answers.get(claim.boundary, "pass"), "observed", "facts"
     else:
-        answer = compile_condition(claim.declared, {})(view)
+        answer = one.condition(view)
         result, strength, seen = ("pass" if answer is True else "fail"), "declared", "profile"
     return ClaimResult(claim=claim.id, boundary=claim.boundary, result=result, strength=strength, seen=seen)
 
@@ -75,7 +93,7 @@ def _holds(claim: Claim, result: ClaimResult, stage: str) -> bool:
 def _could_hold(claim: Claim, result: ClaimResult, view: View) -> bool:
     """Say whether profile and host allow this claim; the base level's own are what the check itself decides."""
     if claim.declared is None:
-        return view.profile is not ABSENT
+        return not isinstance(view.profile, Absent)
     return result.result == "pass" and _reaches(_strongest(view), claim.strength)
 
 
@@ -94,21 +112,21 @@ def _reaches(strength: str, needed: str) -> bool:
 def _requested(view: View) -> str:
     """Return the declared level or the profile's minimum, whichever is higher: a declaration cannot lower it."""
     levels, asked = view.levels, view.declaration.level
-    least = levels.levels[0].id if view.profile is ABSENT else view.profile.level.minimum
+    least = levels.levels[0].id if isinstance(view.profile, Absent) else view.profile.level.minimum
     if not levels.knows(asked):
         return least
     return max(str(asked), least, key=levels.rank)
 
 
-def _highest(view: View, holds: object) -> str:
+def _highest(view: View, holds: Callable[[Claim], bool]) -> str:
     """Return the highest level, within what profile and adapter promise, whose needed claims all hold."""
     levels = view.levels
     top = levels.levels[0].id
-    if view.profile is ABSENT or view.adapter is ABSENT:
+    if isinstance(view.profile, Absent) or isinstance(view.adapter, Absent):
         return top
     most = min(levels.rank(view.profile.level.promises), levels.rank(view.adapter.level_at_most))
     for level in levels.levels[1 : most + 1]:
-        if all(map(holds, _needed(levels, level.id))):  # type: ignore[arg-type]  # a predicate of a claim
+        if all(map(holds, _needed(levels, level.id))):
             top = level.id
     return top
 

@@ -38,13 +38,14 @@ class View:
     """What conditions and functions read; ``item`` is the element that a rule with ``each`` is asked about."""
 
     __slots__ = (
-        "adapter", "approval", "checked", "declaration", "expected", "facts", "index", "item", "level", "levels", "lists",
-        "profile", "site", "unknown",
+        "adapter", "approval", "checked", "declaration", "expected", "facts", "index", "item", "level", "levels",
+        "lists", "profile", "site", "unknown",
     )  # fmt: skip
 
     def __init__(
-        self, *, declaration: Declaration, facts: Facts, profile: Profile | Absent, site: Site, adapter: Adapter | Absent,
-        approval: Approval | Absent, levels: Levels, lists: Mapping[str, NamedList], checked: WorkspaceFact | Absent,
+        self, *, declaration: Declaration, facts: Facts, profile: Profile | Absent, site: Site,
+        adapter: Adapter | Absent, approval: Approval | Absent, levels: Levels, lists: Mapping[str, NamedList],
+        checked: WorkspaceFact | Absent,
     ) -> None:  # fmt: skip
         self.declaration, self.facts, self.profile, self.site = declaration, facts, profile, site
         self.adapter, self.approval, self.levels, self.lists = adapter, approval, levels, lists

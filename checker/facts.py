@@ -37,9 +37,9 @@ class WorkspaceFact(Record):
 
     ``known`` is false where the site has no workspace of that name. ``covers`` lists what the root is or contains and
     must not: ``the file system root``, ``a home directory``, ``the site file``, ``the state directory`` …;
-    ``credentials`` its top-level names from the list ``credential-entries``; ``git`` says whether a ``.git`` stands at its
-    top, and as what (directory, file, link); ``sockets`` a few relative paths of
-    sockets below it, ``setuid`` the same of files with a setuid or setgid bit.
+    ``credentials`` its top-level names from the list ``credential-entries``; ``git`` says whether a ``.git`` stands at
+    its top, and as what (directory, file, link); ``sockets`` a few relative paths of sockets below it, ``setuid`` the
+    same of files with a setuid or setgid bit.
     """
 
     nested = {"place": Place}
@@ -57,8 +57,8 @@ class FileFact(Record):
     """One declared file, walked component by component below the root, no link ever followed.
 
     ``path`` is the declared value. ``leaves``: a link on the way leads outside, in a circle or through ``/proc``;
-    ``linked``: a link on the way stays inside; ``present``: it exists; ``kind`` file, directory, fifo, socket or device;
-    ``links`` is the hard link count. A name that no file can have is not looked for: then all are absent.
+    ``linked``: a link on the way stays inside; ``present``: it exists; ``kind`` file, directory, fifo, socket or
+    device; ``links`` is the hard link count of a file. A name that no file can have is not looked for: then all are absent.
     """
 
     path: object
@@ -73,7 +73,8 @@ class FileFact(Record):
 
 class TargetFact(Record):
     """A file that the parent will write: ``leaves`` the directory for it (or a link on the way does), ``exists``
-    already, ``ready`` if its directory is there; ``root`` is that directory, resolved."""
+    already, ``ready`` if its directory is there or is the reserved one, which the parent makes; ``root`` is that
+    reserved directory, resolved."""
 
     path: object
     root: str
@@ -183,13 +184,14 @@ class SystemEntry(Record):
 
 
 class HostFact(Record):
-    """What kind of host this is; ``uid`` is the caller's, ``worker_uid``/``worker_gid`` whom the worker runs as."""
+    """What kind of host this is; ``uid`` is the caller's, ``worker_uid``/``worker_gid`` whom the worker runs as;
+    ``identity_switch`` whether the program is there that makes the one into the other, absent where none is needed."""
 
     nested = {"system": (SystemEntry,)}
     uid: int
     worker_uid: int
     worker_gid: int
-    identity_switch: bool
+    identity_switch: bool | Absent
     zoneinfo: str | Absent
     system: tuple[SystemEntry, ...]
 
@@ -203,6 +205,7 @@ class ReportedFact(Record):
 class Facts(Record):
     """Everything that one check reads from outside.
 
+    ``workspace`` is absent where the profile has none, ``runtime`` where the profile is not known.
     ``declaration`` is the digest of the declaration looked at; ``evidence`` names the kinds of evidence that this host
     has for the profile (``canary``, ``quota``).
     """
@@ -214,7 +217,7 @@ class Facts(Record):
     }  # fmt: skip
     declaration: str
     now: int
-    workspace: WorkspaceFact
+    workspace: WorkspaceFact | Absent
     cwd: Place | Absent
     declared_files: tuple[FileFact, ...]
     log: TargetFact | Absent
@@ -224,7 +227,7 @@ class Facts(Record):
     environment: tuple[EnvironmentFact, ...]
     program: ProgramFact | Absent
     mounts: tuple[MountFact, ...]
-    runtime: RuntimeFact
+    runtime: RuntimeFact | Absent
     image: ImageFact | Absent
     host: HostFact
     evidence: tuple[str, ...]

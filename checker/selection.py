@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from prespawn.policy.known import ABSENT
+from prespawn.policy.known import ABSENT, Absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from prespawn.policy.adapter import Adapter
     from prespawn.policy.bundle import Policy
-    from prespawn.policy.known import Absent
     from prespawn.policy.profile import Profile
     from prespawn.policy.site import Site, Workspace
 
@@ -30,7 +29,7 @@ def adapter_of(declaration: Declaration, policy: Policy) -> Adapter | Absent:
 def workspace_name(declaration: Declaration, site: Site) -> str | None:
     """Return the name of the workspace: the declared one, or the only one that the site knows."""
     name = declaration.workspace
-    if name is ABSENT:
+    if isinstance(name, Absent):
         return next(iter(site.workspaces)) if len(site.workspaces) == 1 else None
     return name if isinstance(name, str) and name in site.workspaces else None
 

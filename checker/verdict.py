@@ -34,7 +34,7 @@ class Blocker(Record):
 
 
 class ClaimResult(Record):
-    """One appraised statement: ``result`` pass, fail or unknown, ``strength`` of the evidence, and where it was seen."""
+    """One appraised statement: ``result`` pass, fail or unknown, ``strength`` of the evidence, where it was seen."""
 
     claim: str
     boundary: str

@@ -10,7 +10,7 @@ from .record import Record
 
 
 class Adapter(Record):
-    """``takes`` names the optional parts of a declaration that it reads: ``argv``, ``input``, ``model``, ``session``."""
+    """``takes`` names the parts of a declaration that it reads: ``argv``, ``input``, ``model``, ``session``."""
 
     id: str
     title: str

@@ -8,6 +8,11 @@ canonical models, and those hold nothing else.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
+from .known import Absent, Unknown
+from .record import Record
+
 try:  # hashlib pulls in OpenSSL, 3 ms at every start; the same code is a module of its own
     from _sha256 import sha256  # type: ignore[import-not-found,unused-ignore]  # CPython 3.11
 except ImportError:
@@ -21,20 +26,18 @@ try:
 except ImportError:
     from json.encoder import encode_basestring_ascii as quoted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 def canonical(value: object) -> str:
-    """Return the canonical JSON text of a value; ``TypeError`` for what JSON or this form does not have."""
-    if isinstance(value, str):
-        return quoted(value)
-    if value is None or value is True or value is False:
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        return str(int(value))
-    if isinstance(value, (list, tuple)):
-        return f"[{','.join(map(canonical, value))}]"
-    if isinstance(value, dict):
-        return f"{{{','.join(_pair(key, value[key]) for key in sorted(value))}}}"
-    raise TypeError(f"no canonical form for {type(value).__name__}")
+    """Return the canonical JSON text of a value; ``TypeError`` for what JSON or this form does not have.
+
+    A record stands for the mapping that ``policy.codec.encode`` makes of it.
+    """
+    return _form(type(value))(value)
 
 
 def digest(value: object) -> str:
@@ -47,7 +50,43 @@ def digest_bytes(data: bytes) -> str:
     return f"sha256:{sha256(data).hexdigest()}"
 
 
-def _pair(key: object, value: object) -> str:
-    if not isinstance(key, str):
-        raise TypeError(f"no canonical form for a key of type {type(key).__name__}")
-    return f"{quoted(key)}:{canonical(value)}"
+def _form(kind: type) -> Callable[[Any], str]:
+    form = _FORMS.get(kind)
+    if form is None:
+        if not issubclass(kind, Record):
+            raise TypeError(f"no canonical form for {kind.__name__}")
+        form = _FORMS[kind] = _form_of_record(kind)
+    return form
+
+
+def _form_of_record(kind: type[Record]) -> Callable[[Any], str]:
+    """Return the form of one class of records: its keys are sorted and quoted once."""
+    fields = tuple((f"{quoted(name)}:", attrgetter(name)) for name in sorted(kind._fields))
+
+    def form(record: Record) -> str:
+        return f"{{{','.join([key + canonical(get(record)) for key, get in fields])}}}"
+
+    return form
+
+
+def _mapping(value: dict[str, object]) -> str:
+    if not all(type(key) is str for key in value):
+        raise TypeError("no canonical form for a key that is no string")
+    return f"{{{','.join([f'{quoted(key)}:{canonical(value[key])}' for key in sorted(value)])}}}"
+
+
+def _sequence(value: list[object] | tuple[object, ...]) -> str:
+    return f"[{','.join([canonical(item) for item in value])}]"
+
+
+_FORMS: dict[type, Callable[[Any], str]] = {
+    str: quoted,
+    int: str,
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda value: "null",
+    list: _sequence,
+    tuple: _sequence,
+    dict: _mapping,
+    Absent: lambda value: "null",
+    Unknown: lambda value: f'{{"unknown":{quoted(value.reason)}}}',
+}

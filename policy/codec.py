@@ -41,8 +41,8 @@ def encode(value: object) -> object:
 def decode(kind: type[Kind], data: Mapping[str, object], *, unknowns: bool = True) -> Kind:
     """Return the record of a mapping that has been checked; missing keys take the record's defaults.
 
-    ``unknowns=False`` is for policy: nothing there is ever unknown, ``unknown`` may be somebody's name of a workspace, and
-    a limit that is ``null`` is one that the profile does not set.
+    ``unknowns=False`` is for policy: nothing there is ever unknown, ``unknown`` may be somebody's name of a workspace,
+    and a limit that is ``null`` is one that the profile does not set.
     """
     return kind(**{name: _field(kind.nested.get(name), value, unknowns) for name, value in data.items()})
 

@@ -31,7 +31,9 @@ class RecordType(type):
     """Makes ``__slots__`` from annotations, base fields first."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RecordType:
-        own = tuple(n for n, kind in namespace.get("__annotations__", {}).items() if not str(kind).startswith("ClassVar"))
+        own = tuple(
+            n for n, kind in namespace.get("__annotations__", {}).items() if not str(kind).startswith("ClassVar")
+        )
         defaults = {n: namespace.pop(n) for n in own if n in namespace}
         inherited: tuple[str, ...] = ()
         for base in bases:
@@ -75,7 +77,7 @@ class Record(metaclass=RecordType):
         return ((name, getattr(self, name)) for name in self._fields)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and dict(self) == dict(other)  # type: ignore[call-overload]
+        return type(other) is type(self) and tuple(self) == tuple(other)  # type: ignore[call-overload]  # the same type
 
     def __hash__(self) -> int:
         return hash((type(self), *(value for _, value in self)))
@@ -85,4 +87,4 @@ class Record(metaclass=RecordType):
 
     def replace(self, **changes: Any) -> Self:
         """Return the same value with some fields changed."""
-        return type(self)(**{**dict(self), **changes})
+        return type(self)(**{**{name: value for name, value in self}, **changes})

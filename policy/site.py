@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Workspace(Record):
-    """One named root: ``reports`` lies below the site's ``state_dir``; ``state`` is a leased root's second directory."""
+    """One named root; ``reports`` lies below the ``state_dir``, ``state`` is a leased root's second directory."""
 
     root: str
     reports: str

@@ -11,8 +11,8 @@ is no longer reserved (``recover`` was faster, or the other way round), gets an 
 exactly one end.
 
 What a row says is canonical JSON with a closed set of keys, and every value is a digest, a count or a single word:
-there is no field that could hold an argument, an environment value, a prompt or output. The file, its place and its
-faults are ``registry_file``'s, which is imported only when a registry is opened (SQLite costs 3 ms at every start).
+there is no field that could hold an argument, an environment value, a prompt or output. Where the file may lie is
+``registry_place``'s, how it is made, proved and changed ``registry_file``'s.
 
 One ``Registry`` serves all threads of one process; it must not be carried across a fork. Nothing else in the process
 may open ``registry.db`` except with ``O_PATH``: closing any other descriptor of it drops SQLite's locks.
@@ -31,9 +31,13 @@ import os
 import time
 
 from prespawn.policy.canonical import canonical
-from prespawn.policy.errors import HostError, InputError
-from prespawn.policy.reader import shown
+from prespawn.policy.errors import HostError, InputError, ReadError
+from prespawn.policy.known import Unknown
+from prespawn.policy.reader import read, shown
 from prespawn.policy.record import Record
+from prespawn.policy.spelling import is_run_id
+
+from .registry_place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     Form = Callable[[object], bool]
 
 RESERVED, STARTED, ENDED, NEVER_STARTED, LOST = "reserved", "started", "ended", "never-started", "lost"
+STATES = (RESERVED, STARTED, ENDED, NEVER_STARTED, LOST)
 UNSETTLED = (RESERVED, STARTED)
 
 _USED = "SELECT 1 FROM run WHERE run_id = ?"
@@ -53,15 +58,8 @@ _RESERVE = "INSERT INTO run VALUES (?, 'reserved', ?, NULL, NULL) ON CONFLICT (r
 _ONE = "SELECT run_id, state, entry, start, finish FROM run WHERE run_id = ?"
 _UNSETTLED = "SELECT run_id, state, entry, start, finish FROM run WHERE state IN ('reserved', 'started') ORDER BY rowid"
 
-_LOWER = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
-_RUN_ID = _LOWER | {"-"}
-_WORD = _LOWER | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ-_.@+:")
+_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.@+:")
 _HEX = frozenset("0123456789abcdef")
-
-
-def is_run_id(value: object) -> bool:
-    """Return whether ``value`` is a run id: ``^[a-z0-9][a-z0-9-]{0,62}\\Z``."""
-    return isinstance(value, str) and 0 < len(value) <= 63 and value[0] != "-" and _RUN_ID.issuperset(value)
 
 
 def generated_run_id(now: int) -> str:
@@ -90,13 +88,17 @@ class Shape(Record):
     required: Mapping[str, Form]
     optional: Mapping[str, Form]
 
-    def text(self, part: str, values: Mapping[str, Value]) -> str:
-        """Return the canonical text of ``values``; ``ValueError`` if they do not fit, with the key and not the value."""
+    def misfit(self, values: Mapping[str, object]) -> str | None:
+        """Return the first key that is missing, unknown or has a value of the wrong form, or nothing."""
         forms = {**self.required, **self.optional}
-        missing, unknown = self.required.keys() - values.keys(), values.keys() - forms.keys()
-        wrong = sorted(missing | unknown) or [key for key in sorted(values) if not forms[key](values[key])]
-        if wrong:
-            raise ValueError(f"{part} of a registry row: `{wrong[0]}` is missing, unknown or of the wrong form")
+        keys = sorted((self.required.keys() - values.keys()) | (values.keys() - forms.keys()))
+        return next(iter(keys or [key for key in sorted(values) if not forms[key](values[key])]), None)
+
+    def text(self, part: str, values: Mapping[str, Value]) -> str:
+        """Return the canonical text of ``values``; ``ValueError`` if they do not fit, with the key, not the value."""
+        misfit = self.misfit(values)
+        if misfit is not None:
+            raise ValueError(f"{part} of a registry row: `{shown(misfit)}` is missing, unknown or of the wrong form")
         return canonical(dict(values))
 
 
@@ -163,9 +165,14 @@ class Registry:
         The directory must exist (``trusted_path.state_directory`` makes one). A path is walked and judged whole; of a
         descriptor only the directory itself is judged, the way to it was its opener's to walk.
         """
-        from .registry_file import RegistryFile
+        with Place.open(state) as place:
+            return cls._opened(place)
 
-        return cls(RegistryFile.open(state))
+    @classmethod
+    def _opened(cls, place: Place, *, to_read: bool = False) -> Registry:
+        from .registry_file import RegistryFile  # SQLite costs 3 ms at every start
+
+        return cls(RegistryFile.open_to_read(place) if to_read else RegistryFile.open(place))
 
     def __enter__(self) -> Self:
         return self
@@ -239,33 +246,49 @@ class Registry:
         raise HostError("registry-not-written", f"run `{shown(str(run_id))}` {found}; to become `{to}`: {allowed}")
 
     def _run(self, row: Row) -> Run:
-        run_id, state, *parts = row
-        entry, start, end = (self._values(run_id, text) for text in parts)
-        if entry is None:
-            raise self._file.corrupt(f"run `{run_id}` has no entry")
-        return Run(run_id=run_id or "", state=state or "", entry=entry, start=start, end=end)
+        run_id, state, entry, start, end = row
+        if run_id is None or not is_run_id(run_id) or state not in STATES or entry is None:
+            raise self._file.corrupt("holds a row that is no run's")
+        return Run(
+            run_id=run_id,
+            state=state,
+            entry=self._values(run_id, entry, ENTRY),
+            start=None if start is None else self._values(run_id, start, START),
+            end=None if end is None else self._values(run_id, end, END),
+        )
 
-    def _values(self, run_id: str | None, text: str | None) -> Mapping[str, Value] | None:
-        import json  # only who reads rows pays for it
-
+    def _values(self, run_id: str, text: str, shape: Shape) -> Mapping[str, Value]:
         try:
-            values = None if text is None else json.loads(text)
-        except ValueError:
-            values = text
-        if values is None or isinstance(values, dict):
+            values = read(text.encode(), source=run_id, family="input", syntax="json").value
+        except ReadError:
+            values = None
+        if isinstance(values, dict) and shape.misfit(values) is None:
             return values
-        raise self._file.corrupt(f"run `{run_id}` holds what is not canonical JSON")
+        raise self._file.corrupt(f"holds values for run `{run_id}` that no registry wrote")
 
 
-def run_id_used(state_dir: str, run_id: object) -> bool:
-    """Return whether a run id is used in the registry below ``state_dir``, and make nothing: where none is, it is not.
+class Standing(Record):
+    """What a look at a state directory told, ``Unknown`` with a reason where it could not.
 
-    ``HostError`` as for ``Registry``.
+    ``registry``: ready, absent (there is none, or no directory yet) or corrupt. ``run_id_used``: whether the id that
+    was asked about is taken.
     """
-    from .registry_file import RegistryFile
 
-    file = RegistryFile.open_existing(state_dir)
-    if file is None:
-        return False
-    with Registry(file) as registry:
-        return registry.used(run_id)
+    registry: str | Unknown
+    run_id_used: bool | Unknown
+
+
+def standing(state_dir: str, run_id: object) -> Standing:
+    """Look how the registry below ``state_dir`` stands, and whether it has ``run_id``; make nothing, raise nothing."""
+    try:
+        place = Place.look(state_dir)
+        if place is None:
+            return Standing(registry="absent", run_id_used=False)
+        with place:
+            if not place.has_registry():
+                return Standing(registry="absent", run_id_used=False)
+            with Registry._opened(place, to_read=True) as registry:
+                return Standing(registry="ready", run_id_used=registry.used(run_id))
+    except HostError as error:
+        unknown = Unknown(reason=str(error))
+        return Standing(registry="corrupt" if error.id == "registry-corrupt" else unknown, run_id_used=unknown)

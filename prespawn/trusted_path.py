@@ -24,8 +24,8 @@ import os
 import stat
 
 from prespawn.policy.errors import HostError
-from prespawn.policy.reader import shown
 from prespawn.policy.record import Record
+from prespawn.policy.spelling import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Walk:
         A name that does not exist ends the way. ``OSError`` is whatever else forbids to look, ``ValueError`` a name
         that no file can have.
         """
+        if not path:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
         self._sticky = sticky
         self.missing: tuple[str, ...] = ()
@@ -150,7 +152,7 @@ def judged(status: os.stat_result, path: str, *, sticky: bool = False) -> Fault 
             return None
         remedy = "use a directory of your own"
     else:
-        remedy = f"run `chmod go-w {shown(path, 4096)}`, or use a directory of your own"
+        remedy = f"run `chmod go-w {shown(path)}`, or use a directory of your own"
     who = "others" if shared & stat.S_IWOTH else "its group"
     return Fault(
         path=path,
@@ -214,7 +216,7 @@ def kind(status: os.stat_result) -> str:
 
 def named(path: str) -> str:
     """Return a path for a message: whole, on one line, in backticks."""
-    return f"`{shown(path, 4096)}`"
+    return f"`{shown(path)}`"
 
 
 def reason(error: OSError | ValueError) -> str:

@@ -41,7 +41,7 @@ def verdict_lines(name: str, verdict: Verdict, remedies: dict[str, str]) -> Iter
     """Yield the verdict on one declaration: the decision, its blockers, and what its level leaves open."""
     level = verdict.level
     if verdict.allowed:
-        yield f"{shown(name)}: allowed; level {level.earned} ({level.requested} is needed, {level.attainable} is attainable)"
+        yield f"{shown(name)}: allowed at level {level.earned} ({level.requested} needed, {level.attainable} attainable)"
     else:
         word = "undecided" if verdict.undecided else "blocked"
         count = len(verdict.blockers)

@@ -18,7 +18,9 @@ settings.load_profile(os.environ.get("PRESPAWN_HYPOTHESIS", "bounded"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--require-all", action="store_true", help="a skip is a failure: for machines that have every runtime")
+    parser.addoption(
+        "--require-all", action="store_true", help="a skip is a failure: for machines that have every runtime"
+    )
 
 
 @pytest.hookimpl(wrapper=True)

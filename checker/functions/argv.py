@@ -7,7 +7,7 @@ argument that merely contains ``;`` or ``$(id)`` is data: nothing here ever spli
 
 from __future__ import annotations
 
-from prespawn.policy.known import ABSENT, Unknown
+from prespawn.policy.known import Absent, Unknown
 
 from .finding import Finding
 
@@ -43,7 +43,11 @@ def execution_preview_shell_interpolation(view: View) -> Iterator[Finding]:
         yield Finding(field=FIELD, found="one string", allowed=("a list of strings that begins with a program",))
     for index, element in enumerate(_strings(argv)):
         if index == 0 and _metacharacters(view, element):
-            yield Finding(field=f"{FIELD}[0]", found=element, allowed=("a program name or path without blanks and metacharacters",))
+            yield Finding(
+                field=f"{FIELD}[0]",
+                found=element,
+                allowed=("a program name or path without blanks and metacharacters",),
+            )
         elif index and view.lists["shell-operators"].holds(element):
             yield Finding(field=f"{FIELD}[{index}]", found=element, allowed=("an argument that is no shell operator",))
 
@@ -59,7 +63,11 @@ def execution_preview_interpreter(view: View) -> Iterable[Finding] | Unknown:
     real = view.facts.program.name
     if isinstance(real, Unknown):
         return real
-    if isinstance(real, str) and not view.lists["multi-call"].holds(real) and (reason := _runs_code(view, real, argv[1:])):
+    if (
+        isinstance(real, str)
+        and not view.lists["multi-call"].holds(real)
+        and (reason := _runs_code(view, real, argv[1:]))
+    ):
         return (_interpreter(f"{given} -> {real}", reason),)
     return ()
 
@@ -68,7 +76,7 @@ def execution_preview_not_allowed(view: View) -> Iterator[Finding]:
     """A profile that takes only listed vectors, and a vector that is not listed whole."""
     argv = _strings(view.declaration.argv)
     if "argv" in _taken(view) and argv and view.profile.argv == "listed" and not _reviewed(view):
-        listed = tuple(" ".join(vector) for vector in view.site.argv.get(view.profile.id, ()))
+        listed = tuple(" ".join(vector) for vector in _listed(view))
         yield Finding(field=FIELD, found=_summary(argv), allowed=listed)
 
 
@@ -81,14 +89,16 @@ FUNCTIONS = (
 
 
 def _taken(view: View) -> Sequence[str]:
-    return () if view.adapter is ABSENT else view.adapter.takes
+    return () if isinstance(view.adapter, Absent) else view.adapter.takes
 
 
 def _reviewed(view: View) -> bool:
     argv = view.declaration.argv
-    if view.profile is ABSENT or not isinstance(argv, list):
-        return False
-    return tuple(argv) in view.site.argv.get(view.profile.id, ())
+    return isinstance(argv, list) and tuple(argv) in _listed(view)
+
+
+def _listed(view: View) -> Sequence[tuple[str, ...]]:
+    return () if isinstance(view.profile, Absent) else view.site.argv.get(view.profile.id, ())
 
 
 def _strings(argv: object) -> tuple[str, ...]:
@@ -117,8 +127,9 @@ def _runs_code(view: View, program: str, arguments: Sequence[str]) -> str:
             return "a shell"
         if view.lists["wrappers"].holds(name):
             return "a wrapper that starts another program"
+        ends = tuple(_options(view, "module-options", name))
         for option in _options(view, "code-options", name):
-            if any(_has(argument, option) for argument in _leading(arguments)):
+            if any(_has(argument, option) for argument in _leading(arguments, ends)):
                 return f"an interpreter with `{option}`"
         for option in _options(view, "exec-options", name):
             if any(_has(argument, option) for argument in arguments):
@@ -127,11 +138,19 @@ def _runs_code(view: View, program: str, arguments: Sequence[str]) -> str:
 
 
 def _options(view: View, list_id: str, program: str) -> Iterator[str]:
-    return (option for name, _, option in (entry.partition(" ") for entry in view.lists[list_id].names) if name == program)
+    return (
+        option for name, _, option in (entry.partition(" ") for entry in view.lists[list_id].names) if name == program
+    )
 
 
-def _leading(arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the options before the script; a word right after an option may be its value and ends nothing."""
+def _leading(arguments: Sequence[str], ends: Sequence[str]) -> Iterator[str]:
+    """Yield the options before the script; a word right after an option may be its value and ends nothing.
+
+    An option that hands the rest to a module counts only where it stands first: anywhere else it could itself be the
+    value of another one (``python -W -m -c …`` runs the code after ``-c``).
+    """
+    if arguments and arguments[0] in ends:
+        return
     after_option = False
     for argument in arguments:
         if argument == "--":
@@ -152,7 +171,9 @@ def _has(argument: str, option: str) -> bool:
 
 
 def _interpreter(program: str, reason: str) -> Finding:
-    return Finding(field=f"{FIELD}[0]", found=f"{program}, {reason}", allowed=("a program", "a vector that the site lists whole"))
+    return Finding(
+        field=f"{FIELD}[0]", found=f"{program}, {reason}", allowed=("a program", "a vector that the site lists whole")
+    )
 
 
 def _summary(argv: Sequence[str]) -> str:

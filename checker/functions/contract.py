@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prespawn.policy.known import ABSENT
+from prespawn.policy.known import Absent
 from prespawn.policy.spelling import is_canonical
 
 from ..selection import workspace_of
@@ -19,11 +19,11 @@ PATTERNS = ("`src/app.py`", "`src/**`", "`**`")
 
 
 def file_contract_invalid(view: View) -> Iterator[Finding]:
-    """A contract that says nothing: no mode, a pattern that is not one of the three forms, paths beside ``read-only``."""
+    """A contract that says nothing: no mode, a pattern in none of the three forms, paths beside ``read-only``."""
     mode, paths = view.declaration.mode, view.declaration.allowed_paths
     if mode not in MODES:
         yield Finding(field="file_contract.mode", found=_shown(mode), allowed=MODES)
-    elif mode == "read-only" and paths is not ABSENT and paths != []:
+    elif mode == "read-only" and not isinstance(paths, Absent) and paths != []:
         yield Finding(field="file_contract.allowed_paths", found=_shown(paths), allowed=("nothing beside `read-only`",))
     elif mode == "mutation" and (not isinstance(paths, list) or not paths):
         yield Finding(field="file_contract.allowed_paths", found=_shown(paths), allowed=("a list that is not empty",))
@@ -36,7 +36,9 @@ def file_contract_git_internal(view: View) -> Iterator[Finding]:
     """A pattern that reaches into a ``.git``: the host's git runs what stands there."""
     for index, pattern in _patterns(view):
         if ".git" in pattern.split("/"):
-            yield Finding(field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=("paths outside `.git`",))
+            yield Finding(
+                field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=("paths outside `.git`",)
+            )
 
 
 def protected_path_in_contract(view: View) -> Iterator[Finding]:
@@ -45,7 +47,9 @@ def protected_path_in_contract(view: View) -> Iterator[Finding]:
         for protected in _protected(view):
             if pattern != "**" and _overlap(pattern, protected):
                 yield Finding(
-                    field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=(f"paths outside `{protected}`",)
+                    field=f"file_contract.allowed_paths[{index}]",
+                    found=pattern,
+                    allowed=(f"paths outside `{protected}`",),
                 )
 
 
@@ -91,4 +95,4 @@ def _below(path: list[str], root: list[str]) -> bool:
 
 
 def _shown(value: object) -> object:
-    return "nothing" if value is ABSENT else value
+    return "nothing" if isinstance(value, Absent) else value

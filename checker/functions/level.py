@@ -5,7 +5,7 @@ The functions read ``view.level``, which the claims have been appraised into bef
 
 from __future__ import annotations
 
-from prespawn.policy.known import ABSENT, Unknown
+from prespawn.policy.known import Absent, Unknown
 
 from .finding import Finding
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def isolation_level_insufficient(view: View) -> Iterator[Finding]:
     """More is asked for than this profile can earn on this host."""
     level, levels = view.level, view.levels
-    if view.profile is ABSENT or view.adapter is ABSENT:
+    if isinstance(view.profile, Absent) or isinstance(view.adapter, Absent):
         return  # whose level it would be is another blocker's question
     if levels.rank(level.requested) > levels.rank(level.attainable):
         attainable = tuple(word.id for word in levels.levels[1 : levels.rank(level.attainable) + 1])
@@ -29,12 +29,13 @@ def isolation_level_insufficient(view: View) -> Iterator[Finding]:
 def isolation_level_overclaimed(view: View) -> Iterable[Finding] | Unknown:
     """An adapter reports a level above the evidence: the lower one stands, and the report is refused."""
     reported = view.facts.reported
-    if reported is ABSENT:
+    if isinstance(reported, Absent):
         return ()
     if isinstance(reported.level, Unknown):
         return reported.level
     level, levels = view.level, view.levels
-    if levels.knows(reported.level) and levels.rank(reported.level) > levels.rank(level.earned):
+    claimed = reported.level
+    if isinstance(claimed, str) and levels.knows(claimed) and levels.rank(claimed) > levels.rank(level.earned):
         return (Finding(field="reported.level", found=reported.level, allowed=(level.earned,)),)
     return ()
 
@@ -42,7 +43,7 @@ def isolation_level_overclaimed(view: View) -> Iterable[Finding] | Unknown:
 def isolation_level_unknown(view: View) -> Iterable[Finding] | Unknown:
     """A level word that names none, or blockers that nobody could decide."""
     asked = view.declaration.level
-    if asked is not ABSENT and not view.levels.knows(asked):
+    if not isinstance(asked, Absent) and not view.levels.knows(asked):
         allowed = tuple(level.id for level in view.levels.levels[1:])
         return (Finding(field="level", found=asked, allowed=allowed),)
     return Unknown(reason=", ".join(view.unknown)) if view.unknown else ()

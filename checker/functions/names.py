@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prespawn.policy.known import ABSENT, Unknown
+from prespawn.policy.known import Absent, Unknown
 from prespawn.policy.spelling import is_canonical, is_env_key, is_printable_name
 
 from .finding import Finding
@@ -35,14 +35,16 @@ def declared_file_invalid(view: View) -> Iterator[Finding]:
         return
     for index, path in enumerate(files):
         if not isinstance(path, str) or not is_canonical(path):
-            yield Finding(field=f"declared_files[{index}]", found=path, allowed=("a relative path in canonical spelling",))
+            yield Finding(
+                field=f"declared_files[{index}]", found=path, allowed=("a relative path in canonical spelling",)
+            )
 
 
 def env_key_invalid(view: View) -> Iterator[Finding | Unknown]:
     """No list, a key that is not a name, or a value that no environment can hold."""
     keys = view.declaration.env_keys
     if not isinstance(keys, list):
-        found = "a mapping" if isinstance(keys, dict) else "nothing" if keys is ABSENT else "no list"
+        found = "a mapping" if isinstance(keys, dict) else "nothing" if isinstance(keys, Absent) else "no list"
         yield Finding(field="env_keys", found=found, allowed=("a list of names",))
         return
     for index, key in enumerate(keys):

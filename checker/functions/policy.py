@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prespawn.policy.canonical import digest
 from prespawn.policy.codec import encode
-from prespawn.policy.known import ABSENT, Unknown
+from prespawn.policy.known import ABSENT, Absent, Unknown
 
 from ..selection import workspace_name
 from .finding import Finding
@@ -18,25 +18,28 @@ if TYPE_CHECKING:
 
 def workspace_unknown(view: View) -> Iterator[Finding]:
     """No workspace of that name, or none named where the site knows several."""
-    if view.profile is not ABSENT and view.profile.workspace is not ABSENT:
-        if workspace_name(view.declaration, view.site) is None:
-            found = view.declaration.workspace
-            allowed = tuple(sorted(view.site.workspaces))
-            yield Finding(field="workspace", found="nothing" if found is ABSENT else found, allowed=allowed)
+    if isinstance(view.profile, Absent) or isinstance(view.profile.workspace, Absent):
+        return
+    if workspace_name(view.declaration, view.site) is None:
+        found = view.declaration.workspace
+        allowed = tuple(sorted(view.site.workspaces))
+        yield Finding(field="workspace", found="nothing" if isinstance(found, Absent) else found, allowed=allowed)
 
 
 def profile_not_activated(view: View) -> Iterator[Finding]:
     """A profile that this site has not switched on, or has pinned to another digest."""
-    if view.profile is ABSENT:
+    if isinstance(view.profile, Absent) or view.profile.id in view.site.activated:
         return
-    id, pinned = view.profile.id, f"{view.profile.id}@{digest(encode(view.profile))}"
-    if id not in view.site.activated and pinned not in view.site.activated:
-        yield Finding(field="profile", found=_pins(view, id) or id, allowed=view.site.activated)
+    id = view.profile.id
+    pinned = any(entry.partition("@")[0] == id for entry in view.site.activated)
+    found = f"{id}@{digest(encode(view.profile))}" if pinned else id
+    if found not in view.site.activated:
+        yield Finding(field="profile", found=found, allowed=view.site.activated)
 
 
 def adapter_profile_not_allowed(view: View) -> Iterator[Finding]:
     """A pair that the site does not list, or that the adapter itself does not support."""
-    if view.profile is ABSENT or view.adapter is ABSENT:
+    if isinstance(view.profile, Absent) or isinstance(view.adapter, Absent):
         return
     pairs = [(pair.adapter, pair.profile) for pair in view.site.pairs]
     if (view.adapter.id, view.profile.id) not in pairs or view.profile.id not in view.adapter.profiles:
@@ -46,11 +49,13 @@ def adapter_profile_not_allowed(view: View) -> Iterator[Finding]:
 
 def profile_not_activatable(view: View) -> Iterable[Finding] | Unknown:
     """A profile that nothing here can launch, or whose required evidence is not on this host."""
-    if view.profile is ABSENT:
+    if isinstance(view.profile, Absent):
         return ()
     shipped, evidence = view.facts.runtime.shipped, view.facts.evidence
     if shipped is False:
-        return (Finding(field="profile", found=f"no launcher `{view.profile.launcher}` in this installation", allowed=()),)
+        return (
+            Finding(field="profile", found=f"no launcher `{view.profile.launcher}` in this installation", allowed=()),
+        )
     if isinstance(shipped, Unknown) or isinstance(evidence, Unknown):
         return shipped if isinstance(shipped, Unknown) else evidence
     missing = tuple(kind for kind in view.profile.activation.requires if kind not in evidence)
@@ -59,7 +64,7 @@ def profile_not_activatable(view: View) -> Iterable[Finding] | Unknown:
 
 def request_field_not_taken(view: View) -> Iterator[Finding]:
     """A part of the declaration that the adapter would silently ignore."""
-    if view.adapter is ABSENT:
+    if isinstance(view.adapter, Absent):
         return
     for name, part in (("argv", "execution"), ("input", "input"), ("model", "model"), ("session", "session")):
         if getattr(view.declaration, part) is not ABSENT and name not in view.adapter.takes:
@@ -69,7 +74,7 @@ def request_field_not_taken(view: View) -> Iterator[Finding]:
 def approval_mismatch(view: View) -> Iterator[Finding]:
     """An approval of another run, another declaration, another policy or another set of blockers."""
     approval = view.approval
-    if approval is ABSENT:
+    if isinstance(approval, Absent):
         return
     for name, now in view.expected.items():
         approved = approval.run_id if name == "run_id" else approval.digests.get(name, "nothing")
@@ -81,7 +86,7 @@ def approval_mismatch(view: View) -> Iterator[Finding]:
 def approver_not_allowed(view: View) -> Iterator[Finding]:
     """The driver in the operator's place, where the site has not put it there."""
     approval, rule = view.approval, view.site.approvals.driver_may_approve
-    if approval is ABSENT or approval.origin != "driver":
+    if isinstance(approval, Absent) or approval.origin != "driver":
         return
     if rule != "blocker-free":
         yield Finding(field="approval.origin", found=approval.origin, allowed=("operator",))
@@ -92,7 +97,7 @@ def approver_not_allowed(view: View) -> Iterator[Finding]:
 def approval_expired(view: View) -> Iterable[Finding] | Unknown:
     """An approval whose time is over, or has not come."""
     approval, now = view.approval, view.facts.now
-    if approval is ABSENT:
+    if isinstance(approval, Absent):
         return ()
     if isinstance(now, Unknown):
         return now
@@ -112,9 +117,3 @@ FUNCTIONS = (
     approver_not_allowed,
     approval_expired,
 )
-
-
-def _pins(view: View, id: str) -> str:
-    """Return how the profile stands where the site pins it by digest, or nothing where it does not."""
-    pinned = [entry for entry in view.site.activated if entry.partition("@")[0] == id and "@" in entry]
-    return f"{id}@{digest(encode(view.profile))}" if pinned else ""

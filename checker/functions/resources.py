@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prespawn.policy.known import ABSENT, Unknown
+from prespawn.policy.known import Absent, Unknown
 
 from .finding import Finding
 
@@ -20,7 +20,7 @@ def limit_not_enforceable(view: View) -> Iterable[Finding] | Unknown:
 
 def quota_not_enforceable(view: View) -> Iterable[Finding] | Unknown:
     """A total bound of a lease that nothing on this host enforces."""
-    if view.profile is ABSENT or view.profile.quotas is ABSENT:
+    if isinstance(view.profile, Absent) or isinstance(view.profile.quotas, Absent):
         return ()
     return _without(view, view.facts.runtime.enforces, "quotas", view.profile.quotas)
 
@@ -28,7 +28,7 @@ def quota_not_enforceable(view: View) -> Iterable[Finding] | Unknown:
 def env_limit(view: View) -> Iterable[Finding] | Unknown:
     """More environment than the profile has room for: in keys, or in bytes of keys and values."""
     keys = view.declaration.env_keys
-    if view.profile is ABSENT or not isinstance(keys, list):
+    if isinstance(view.profile, Absent) or not isinstance(keys, list):
         return ()
     limits = view.profile.limits
     if len(keys) > limits.env_keys:
@@ -46,23 +46,31 @@ def env_limit(view: View) -> Iterable[Finding] | Unknown:
 def execution_preview_argv_limit(view: View) -> Iterable[Finding]:
     """A vector larger than the profile allows, in bytes with the NUL after each element."""
     argv = view.declaration.argv
-    if view.profile is ABSENT or not isinstance(argv, list) or not all(isinstance(element, str) for element in argv):
+    if (
+        isinstance(view.profile, Absent)
+        or not isinstance(argv, list)
+        or not all(isinstance(element, str) for element in argv)
+    ):
         return ()
     size = sum(len(element.encode("utf-8", "surrogatepass")) + 1 for element in argv)
     if size <= view.profile.limits.argv:
         return ()
-    return (Finding(field="execution.argv", found=f"{size} bytes", allowed=(f"at most {view.profile.limits.argv} bytes",)),)
+    return (
+        Finding(field="execution.argv", found=f"{size} bytes", allowed=(f"at most {view.profile.limits.argv} bytes",)),
+    )
 
 
 FUNCTIONS = (limit_not_enforceable, quota_not_enforceable, env_limit, execution_preview_argv_limit)
 
 
 def _without(view: View, enforced: object, group: str, bounds: object) -> Iterable[Finding] | Unknown:
-    if view.profile is ABSENT:
+    if isinstance(view.profile, Absent):
         return ()
     if isinstance(enforced, Unknown):
         return enforced
     assert isinstance(enforced, tuple)
     wanted = [f"{group}.{name}" for name, bound in bounds if bound is not None]  # type: ignore[attr-defined]  # a record
     missing = (name for name in wanted if name not in enforced)
-    return tuple(Finding(field=f"profile.{name}", found="no enforcer on this host", allowed=enforced) for name in missing)
+    return tuple(
+        Finding(field=f"profile.{name}", found="no enforcer on this host", allowed=enforced) for name in missing
+    )

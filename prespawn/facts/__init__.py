@@ -6,6 +6,7 @@ decision; ``checker`` reads the values.
 
 from __future__ import annotations
 
-from .gather import Held, gather
+from .gather import gather
+from .held import Held
 
 __all__ = ["Held", "gather"]

@@ -20,9 +20,10 @@ from prespawn.checker.selection import profile_of, workspace_name
 from prespawn.policy.known import ABSENT, Absent, Unknown
 
 from .environment import environment
+from .held import Held
 from .host import host
 from .look import Look
-from .mounts import TOOLCHAIN, mounts, open_leases, open_toolchains
+from .mounts import TOOLCHAINS, mounts, open_leases, open_toolchains
 from .places import cwd, no_workspace, trusted_place, workspace
 from .program import Trees, Worker, bin_directories, program
 from .runtime import image, runtime
@@ -32,8 +33,7 @@ from .walk import declared_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping
-    from types import TracebackType
-    from typing import Any, Self
+    from typing import Any
 
     from prespawn.checker.declaration import Declaration
     from prespawn.checker.facts import HostFact, MountFact, ProgramFact, TargetFact, WorkspaceFact
@@ -43,47 +43,6 @@ if TYPE_CHECKING:
 
     from .mounts import Grant
     from .targets import Opened
-
-REGISTRY = "registry.db"  # in the state directory
-
-
-class Held:
-    """Facts, and the descriptors (``O_PATH``, close-on-exec) of what they are about; leaving the context closes them.
-
-    ``workspace``, ``state``, ``log`` (the directory in which the log will stand) and ``runtime`` (the program, open for
-    reading) are -1 where there is nothing; ``toolchains`` has one by name for each that is there. ``search_path`` are
-    the directories in which the program was looked for, in order: what ``PATH`` inside has to say.
-    """
-
-    __slots__ = ("_owned", "facts", "log", "runtime", "search_path", "state", "toolchains", "workspace")
-
-    facts: Facts
-
-    def __init__(self) -> None:
-        self.workspace = self.state = self.log = self.runtime = -1
-        self.toolchains: Mapping[str, int] = {}
-        self.search_path: tuple[str, ...] = ()
-        self._owned: list[int] = []
-
-    def own(self, fd: int) -> int:
-        """Take a descriptor over; -1 is none."""
-        if fd >= 0:
-            self._owned.append(fd)
-        return fd
-
-    def close(self) -> None:
-        """Close everything that is held; a second time there is nothing left to close."""
-        while self._owned:
-            os.close(self._owned.pop())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def gather(
     declaration: Declaration,
@@ -131,9 +90,9 @@ class _Gathering:
         self.held, self.look, self.declaration, self.site = held, look, declaration, policy.site
         self.profile: Profile | Absent = profile_of(declaration, policy)
         self.name = workspace_name(declaration, policy.site)
-        wanted = isinstance(self.profile, Absent) or self.profile.workspace is not None
+        self.without_workspace = self.profile is not ABSENT and self.profile.workspace is ABSENT
         self.workspace: Workspace | None = None
-        if self.name is not None and wanted:
+        if self.name is not None and not self.without_workspace:
             self.workspace = policy.site.workspaces[self.name]
         self.place: Any = ABSENT
         self.grants: tuple[Grant, ...] = ()
@@ -155,18 +114,21 @@ class _Gathering:
         return facts
 
     def _workspace(self, own: Mapping[str, str]) -> WorkspaceFact | Absent:
-        if not isinstance(self.profile, Absent) and self.profile.workspace is None:
+        if self.without_workspace:
             return ABSENT
         if self.workspace is None or self.name is None:
             declared = self.declaration.workspace
             return no_workspace(declared if isinstance(declared, str) else "")
         self.place, fd = trusted_place(self.look, self.workspace.root, relative=True)
-        self.held.workspace = self.held.own(fd)
-        return workspace(self.look, self.name, self.place, fd, own)
+        self.held.own(fd)
+        if self.place.kind == "directory":
+            self.held.workspace = fd
+        return workspace(self.look, self.name, self.place, self.held.workspace, own)
 
     def _cwd(self) -> Any:
-        if self.place is ABSENT:
-            return ABSENT
+        """Look where ``cwd`` leads; without a root there is nothing to compare it with."""
+        if self.held.workspace < 0:
+            return self.place if isinstance(self.place, Unknown) else ABSENT
         return cwd(self.look, self.declaration.cwd, self.held.workspace)
 
     def _declared_files(self) -> Any:
@@ -183,25 +145,19 @@ class _Gathering:
         for grant in self.grants:
             self.held.own(grant.fd)
         self.held.toolchains = {grant.name: grant.fd for grant in self.grants if grant.fd >= 0}
-        others = {f"workspace `{self.name}`": self.place}
-        if self._is_leased():
-            leases = open_leases(self.look, self.site, self.name, self.workspace)
-            for grant in leases:
-                self.held.own(grant.fd)
-            self.grants += leases
-            others |= self._others_leases()
-        return mounts(self.look, self.grants, others, own)
-
-    def _is_leased(self) -> bool:
-        if isinstance(self.profile, Absent) or self.profile.workspace is None:
-            return False
-        return self.profile.workspace.source == "lease"
+        if self.profile.workspace.source != "lease":
+            return mounts(self.look, self.grants, {f"workspace `{self.name}`": self.place}, own)
+        leases = open_leases(self.look, self.site, self.workspace)
+        for grant in leases:
+            self.held.own(grant.fd)
+        self.grants += leases
+        return mounts(self.look, self.grants, self._others_leases(), own)
 
     def _others_leases(self) -> dict[str, Any]:
         """Return the places of what other workspaces of the site are given."""
         places = {}
         for name, other in self.site.workspaces.items():
-            roots = {f"workspace `{name}`": other.root, f"state lease `{name}`": other.state}
+            roots = {f"the workspace of `{name}`": other.root, f"the state of `{name}`": other.state}
             for words, root in roots.items() if name != self.name else ():
                 if root is not None:
                     places[words], fd = trusted_place(self.look, root, relative=True)
@@ -211,13 +167,13 @@ class _Gathering:
     # -- what the parent writes
 
     def _log(self, state_dir: Opened) -> TargetFact | Absent:
-        reports = "" if self.workspace is None else self.workspace.reports
-        declared = self.declaration.log_path
-        if self.workspace is None or declared is ABSENT:
+        """Look where the log will stand; without a declared path, only at the directory that is reserved for it."""
+        if self.workspace is None:
             return ABSENT
-        fact, fd = target(state_dir, reports, declared)
+        reports, declared = self.workspace.reports, self.declaration.log_path
+        fact, fd = target(state_dir, reports, f"{reports}/log" if declared is ABSENT else declared)
         self.held.log = self.held.own(fd)
-        return fact
+        return ABSENT if declared is ABSENT else fact
 
     def _registry(self, state_dir: Opened) -> TargetFact | Absent:
         if self.declaration.registry_path is ABSENT:
@@ -247,9 +203,10 @@ class _Gathering:
         if isinstance(profile, Absent) or profile.root.system == "image":
             return ABSENT
         root = self._root()
-        toolchains = [grant.place.path for grant in self.grants if grant.purpose == TOOLCHAIN and grant.fd >= 0]
+        here = root if isinstance(root, str) else ""
+        toolchains = [grant.place.path for grant in self.grants if grant.purpose == TOOLCHAINS and grant.fd >= 0]
         roots = [path for path in toolchains if isinstance(path, str)]
-        extra = (os.path.join(root or "/nowhere", path) for path in extra_path)
+        extra = (os.path.join(here, path) for path in extra_path if here or path.startswith("/"))
         self.held.search_path = search = (*extra, *bin_directories(roots), *self.look.lists["search-path"].names)
         system = ("/",) if profile.root.system == "host" else self.look.lists["system-tree"].names
         uid = on.worker_uid if isinstance(on.worker_uid, int) else -1
@@ -258,13 +215,16 @@ class _Gathering:
         trees = Trees(workspace=root, search=search, visible=(*system, *roots))
         return program(self.declaration.argv, trees, Worker(uid=uid, gids=frozenset(gids)))
 
-    def _root(self) -> str | None:
-        return self.place.path if self.held.workspace >= 0 and isinstance(self.place.path, str) else None
+    def _root(self) -> str | Unknown | None:
+        """Return the resolved path of the workspace's root; None where there is none."""
+        path = self.place.path
+        return path if isinstance(path, Unknown) or self.held.workspace >= 0 else None
 
     def _launcher(self, launchers: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
         if isinstance(self.profile, Absent):
             return {"runtime": ABSENT, "image": ABSENT}
-        fact, fd = runtime(self.look, self.profile, launchers, self._root())
+        root = self._root()
+        fact, fd = runtime(self.look, self.profile, launchers, root if isinstance(root, str) else None)
         self.held.runtime = self.held.own(fd)
         return {"runtime": fact, "image": image(self.profile)}
 

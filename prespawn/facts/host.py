@@ -30,7 +30,7 @@ def host(look: Look, owner: Any) -> HostFact:
     uid, gid = worker_of(look, owner)
     switch: Any = uid
     if not isinstance(uid, Unknown):
-        switch = uid == look.uid or on_search_path(look, SWITCH) is not None
+        switch = ABSENT if uid == look.uid else on_search_path(look, SWITCH) is not None
     return HostFact(
         uid=look.uid, worker_uid=uid, worker_gid=gid, identity_switch=switch,
         zoneinfo=_link_text(LOCALTIME), system=_system(look.lists["system-tree"].names),

@@ -34,7 +34,7 @@ def why(error: OSError | ValueError, what: str) -> Any:
     """Return ``Unknown`` for an error of the system: what was looked at, where it stopped, and the system's word."""
     place = error.filename if isinstance(error, OSError) and isinstance(error.filename, str) else what
     stopped = f" at {named(place)}" if place != what else ""
-    return unknown(f"{named(what)} cannot be looked at{stopped}: {reason(error)}")
+    return unknown(f"{named(what)} cannot be looked at: {reason(error)}{stopped}")
 
 
 def kind_of(mode: int) -> str:
@@ -86,16 +86,19 @@ class Look:
         if path not in self._identities:
             try:
                 status = os.stat(path)
-            except OSError:
+            except (OSError, ValueError):
                 self._identities[path] = None
             else:
                 self._identities[path] = status.st_dev, status.st_ino
         return self._identities[path]
 
     def resolved(self, path: str) -> str:
-        """Return a trusted path without its links; remembered for this look."""
+        """Return a trusted path without its links, as far as they can be read; remembered for this look."""
         if path not in self._resolved:
-            self._resolved[path] = os.path.realpath(path)
+            try:
+                self._resolved[path] = os.path.realpath(path)
+            except OSError:  # it changed while it was read: its own name is what is left
+                self._resolved[path] = path
         return self._resolved[path]
 
     def holds(self, root: str, path: str) -> bool:

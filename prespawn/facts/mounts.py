@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from .look import Look
 
-TOOLCHAIN, WORKSPACE_LEASE, STATE_LEASE = "toolchain", "workspace lease", "state lease"
-_RUNTIME_SOCKET = "a runtime's socket"
+TOOLCHAINS, LEASES = "toolchains", "leases"  # as the site's fields are called
+_RUNTIME_SOCKET = "a container runtime's socket"
 
 
 class Grant(Record):
@@ -43,7 +43,7 @@ class Grant(Record):
     @property
     def words(self) -> str:
         """The tree in words, as messages name it."""
-        return f"{self.purpose} `{self.name}`"
+        return f"{self.purpose[:-1]} `{self.name}`"
 
 
 def open_toolchains(look: Look, site: Site, names: Iterable[str]) -> tuple[Grant, ...]:
@@ -54,19 +54,19 @@ def open_toolchains(look: Look, site: Site, names: Iterable[str]) -> tuple[Grant
         fd = -1
         if name in site.toolchains:
             place, fd = trusted_place(look, site.toolchains[name])
-        grants.append(Grant(name=name, purpose=TOOLCHAIN, place=place, inside=ABSENT, fd=fd))  # type: ignore[arg-type]  # does not apply
+        grants.append(Grant(name=name, purpose=TOOLCHAINS, place=place, inside=ABSENT, fd=fd))  # type: ignore[arg-type]  # does not apply
     return tuple(grants)
 
 
-def open_leases(look: Look, site: Site, name: str, workspace: Workspace) -> tuple[Grant, ...]:
-    """Open what a leased workspace consists of: its root and, where it has one, its state."""
-    places = [(WORKSPACE_LEASE, workspace.root)]
+def open_leases(look: Look, site: Site, workspace: Workspace) -> tuple[Grant, ...]:
+    """Open what a leased workspace consists of: ``workspace``, its root, and where it has one ``state``."""
+    places = [("workspace", workspace.root)]
     if workspace.state is not None:
-        places.append((STATE_LEASE, workspace.state))
-    return tuple(_lease(look, site.lease_root, name, purpose, given) for purpose, given in places)
+        places.append(("state", workspace.state))
+    return tuple(_lease(look, site.lease_root, name, given) for name, given in places)
 
 
-def _lease(look: Look, lease_root: str | None, name: str, purpose: str, given: str) -> Grant:
+def _lease(look: Look, lease_root: str | None, name: str, given: str) -> Grant:
     place: Any
     inside: Any
     fd = -1
@@ -77,7 +77,7 @@ def _lease(look: Look, lease_root: str | None, name: str, purpose: str, given: s
         (place, fd), inside = trusted_place(look, given), False
     else:
         place, inside, fd = _below(look, root, path, given)
-    return Grant(name=name, purpose=purpose, place=place, inside=inside, fd=fd)
+    return Grant(name=name, purpose=LEASES, place=place, inside=inside, fd=fd)
 
 
 def _below(look: Look, root: str, path: str, given: str) -> tuple[Any, Any, int]:
@@ -105,17 +105,16 @@ def mounts(
 ) -> tuple[MountFact, ...]:
     """Return the facts of what was opened.
 
-    ``others`` maps words to the places of other trees that must not be shared (the workspace, other runs' leases);
-    ``own`` maps words to what belongs to the parent.
+    ``others`` maps words to the places of trees that a worker may write and that must not be shared (the workspace,
+    other runs' leases); ``own`` maps words to what belongs to the parent.
     """
     return tuple(_mount(look, grant, _beside(grant, grants, others), own) for grant in grants)
 
 
 def _beside(grant: Grant, grants: tuple[Grant, ...], others: Mapping[str, Any]) -> dict[str, Any]:
-    beside = {other.words: other.place for other in grants if other is not grant}
-    if grant.purpose == WORKSPACE_LEASE:  # it is the workspace
-        others = {words: place for words, place in others.items() if words != f"workspace `{grant.name}`"}
-    return {**beside, **others}
+    """Return what a grant must not share a tree with; two toolchains may, for nobody writes either."""
+    leases = {other.words: other.place for other in grants if other is not grant and other.purpose == LEASES}
+    return {**leases, **others}
 
 
 def _mount(look: Look, grant: Grant, beside: Mapping[str, Any], own: Mapping[str, str]) -> MountFact:
@@ -137,7 +136,7 @@ def _seen(look: Look, grant: Grant, own: Mapping[str, str]) -> tuple[Any, Any]:
     """Return what a tree exposes and which credentials it holds; a tree that is refused at its top is not walked."""
     place = grant.place
     if place.kind != "directory":
-        return _socket(look, place) or (ABSENT if place.kind == "file" else "no directory"), ()
+        return _socket(look, place) or ABSENT, ()
     found: Any = covers(look, place, own)
     if isinstance(found, Unknown):
         return found, found
@@ -145,7 +144,7 @@ def _seen(look: Look, grant: Grant, own: Mapping[str, str]) -> tuple[Any, Any]:
     if exposes is not None:
         return exposes, ()
     listed = look.lists["credential-files"]
-    lease = grant.purpose != TOOLCHAIN
+    lease = grant.purpose == LEASES
     # A toolchain ships certificates of authorities deep inside; a credential of its owner stands at the top.
     walked: Any = scan(grant.fd, look.most_entries, top=None if lease else listed, anywhere=listed if lease else None)
     return _found(look, place, walked), walked.named if lease else walked.top

@@ -92,9 +92,7 @@ def cwd(look: Look, given: object, root: int) -> Place | Unknown | Absent:
     """Look where the declared ``cwd`` leads from the workspace's root; it is only ever compared."""
     if not isinstance(given, str) or not is_printable_name(given):
         return ABSENT
-    if root < 0 and not is_absolute(given):
-        return unknown(f"{named(given)} begins at the workspace's root, which could not be opened")  # type: ignore[no-any-return]
-    place, fd = open_place(look, given, given, root if root >= 0 else None)
+    place, fd = open_place(look, given, given, root)
     if fd >= 0:
         os.close(fd)
     return place
@@ -180,7 +178,9 @@ def _is_home(look: Look, path: str, owner: object) -> bool:
 def _belongs(home: str, uid: int) -> bool:
     try:
         status = os.stat(home)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     except OSError:
-        return True  # cannot be seen: it is compared by its name
+        return True  # there, and cannot be seen: it is compared by its name
     return status.st_uid == uid and S_ISDIR(status.st_mode)
 

@@ -11,7 +11,7 @@ import os
 from stat import S_ISREG, S_IXGRP, S_IXOTH, S_IXUSR
 
 from prespawn.checker.facts import ProgramFact
-from prespawn.policy.known import ABSENT
+from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.record import Record
 from prespawn.policy.spelling import climbs, is_absolute, is_printable_name
 
@@ -32,7 +32,7 @@ class Trees(Record):
     """Where programs may stand, as resolved paths: ``workspace`` (None without one), ``search`` directories in order,
     and ``visible``, the trees that the worker sees beside the workspace (``/`` for a process of the host)."""
 
-    workspace: str | None
+    workspace: str | Unknown | None
     search: tuple[str, ...]
     visible: tuple[str, ...]
 
@@ -49,6 +49,8 @@ def program(argv: object, trees: Trees, worker: Worker) -> ProgramFact | Absent:
     given = argv[0] if isinstance(argv, list) and argv else None
     if not isinstance(given, str) or given == "" or not is_printable_name(given):
         return ABSENT
+    if isinstance(trees.workspace, Unknown) and "/" in given and not is_absolute(given):
+        return _nowhere(given, trees.workspace)
     top = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         return _first(given, _candidates(given, trees), trees, worker, top)
@@ -63,7 +65,7 @@ def _candidates(given: str, trees: Trees) -> Iterable[str]:
         return (given,)
     if "/" not in given:
         return (f"{directory}/{given}" for directory in trees.search)
-    return () if trees.workspace is None else (f"{trees.workspace}/{given}",)
+    return (f"{trees.workspace}/{given}",) if isinstance(trees.workspace, str) else ()
 
 
 def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, top: int) -> ProgramFact:
@@ -91,7 +93,8 @@ def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, 
 
 def _origin(given: str, way: tuple[str, ...], trees: Trees) -> str:
     """Say whose a program is by all places that the name leads through, the last of them first in ``way``."""
-    own = [trees.workspace is not None and is_within(place, trees.workspace) for place in way]
+    root = trees.workspace
+    own = [isinstance(root, str) and is_within(place, root) for place in way]
     visible = [mine or _is_visible(place, trees) for place, mine in zip(way, own, strict=True)]
     named_below = "/" in given and not is_absolute(given)
     if not all(visible) or (named_below and climbs(given) and not own[0]):

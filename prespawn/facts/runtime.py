@@ -61,7 +61,7 @@ def find_bwrap(look: Look, workspace: str | None) -> str | None:
     """Return the path of the ``bwrap`` that would be used, resolved, or None."""
     system = on_search_path(look, BWRAP)
     found = (system,) if system is not None else _wheels()
-    for path in map(os.path.realpath, found):
+    for path in map(look.resolved, found):
         if workspace is None or not is_within(path, workspace):
             return path
     return None

@@ -9,6 +9,7 @@ as leaving. Nothing is created here.
 from __future__ import annotations
 
 import os
+from stat import S_ISDIR
 
 from prespawn.checker.facts import Place, StateFact, TargetFact
 from prespawn.policy.known import ABSENT, Absent, Unknown
@@ -102,7 +103,8 @@ def target(opened: Opened, directory: str, path: object) -> tuple[TargetFact, in
     """Look at a file below the state directory, and return a descriptor of the directory it will stand in (or -1).
 
     ``path`` is the declared value, relative to the state directory; ``directory`` is the part of it that the site
-    reserves for such files (empty: all of it). A name that no file can have is not looked for.
+    reserves for such files (empty: all of it) and that the parent makes where it is missing, so it is always ready. A
+    name that no file can have is not looked for.
     """
     root: Any = opened.path if isinstance(opened.path, Unknown) or not directory else f"{opened.path}/{directory}"
     if directory and not is_canonical(directory):
@@ -113,35 +115,35 @@ def target(opened: Opened, directory: str, path: object) -> tuple[TargetFact, in
         return _target(path, root, root), -1
     if directory and not path.startswith(f"{directory}/"):
         return _target(path, root, ABSENT).replace(leaves=True), -1
+    nothing = TargetFact(path=path, root=root, leaves=False, exists=False, ready=path.rpartition("/")[0] == directory)
     if opened.fd < 0:
-        return TargetFact(path=path, root=root, leaves=False, exists=False, ready=False), -1
+        return nothing, -1
     try:
-        return _below(opened.fd, path, root)
+        return _below(opened.fd, path, nothing)
     except OSError as error:
         return _target(path, root, why(error, path)), -1
 
 
-def _below(state_fd: int, path: str, root: str) -> tuple[TargetFact, int]:
+def _below(state_fd: int, path: str, nothing: TargetFact) -> tuple[TargetFact, int]:
     above, _, name = path.rpartition("/")
     parent = descend(state_fd, above)
-    if parent.linked:
+    if parent.linked or parent.status is None or not S_ISDIR(parent.status.st_mode):
         if parent.fd >= 0:
             os.close(parent.fd)
-        return _target(path, root, ABSENT).replace(leaves=True), -1
-    if parent.status is None:
-        return TargetFact(path=path, root=root, leaves=False, exists=False, ready=False), -1
+        if parent.linked:
+            return _target(path, nothing.root, ABSENT).replace(leaves=True), -1
+        return nothing.replace(ready=nothing.ready and parent.status is None), -1
     try:
         found = descend(parent.fd, name)
-    except OSError:
+    except OSError as error:
         os.close(parent.fd)
-        raise
+        raise OSError(error.errno, error.strerror, above) from error
     if found.fd >= 0:
         os.close(found.fd)
     if found.linked:
         os.close(parent.fd)
-        return _target(path, root, ABSENT).replace(leaves=True), -1
-    exists = found.status is not None
-    return TargetFact(path=path, root=root, leaves=False, exists=exists, ready=True), parent.fd
+        return _target(path, nothing.root, ABSENT).replace(leaves=True), -1
+    return nothing.replace(exists=found.status is not None, ready=True), parent.fd
 
 
 def _target(path: object, root: Any, value: Any) -> TargetFact:

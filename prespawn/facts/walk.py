@@ -184,9 +184,10 @@ def declared_file(root: int | Unknown | Absent, path: object) -> FileFact:
     status = found.status
     if status is None:
         return _all(path, ABSENT).replace(leaves=False, linked=False, present=False)
+    kind = kind_of(status.st_mode)
     return FileFact(
-        path=path, leaves=False, linked=False, present=True, kind=kind_of(status.st_mode),
-        links=status.st_nlink, device=status.st_dev, inode=status.st_ino,
+        path=path, leaves=False, linked=False, present=True, kind=kind,
+        links=status.st_nlink if kind == "file" else ABSENT, device=status.st_dev, inode=status.st_ino,
     )  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def killed(state: str, prefix: str, after: float) -> dict[str, str]:
 
 
 def test_registry_is_whole_and_true_after_kills_at_random_moments(tmp_path: Path) -> None:
-    state, moments, said = str(tmp_path), random.Random(20240229), {}
+    state, moments = str(tmp_path), random.Random(20240229)
+    said: dict[str, str] = {}
     for kill in range(KILLS):
         said |= killed(state, f"kill-{kill}", moments.uniform(0.0, 0.015))
         with Registry.open(state) as registry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import prespawn
 from prespawn.policy.errors import HostError, InputError
-from prespawn.registry import Registry, Run, generated_run_id, is_run_id, run_id_used
+from prespawn.policy.spelling import is_run_id
+from prespawn.registry import Registry, Run, Standing, generated_run_id, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -173,7 +176,10 @@ def test_unsettled_lists_runs_without_an_end_oldest_first(registry: Registry) ->
     ]
 
 
-@pytest.mark.parametrize("run_id", ["../../x", "a/b", "-rf", "", "x" * 64, "a\nb", ".", "..", "a\0", "CON", "\u202ea", "a\n", "\udcff"])  # fmt: skip
+@pytest.mark.parametrize(
+    "run_id",
+    ["../../x", "a/b", "-rf", "", "x" * 64, "x" * 300, "a\nb", ".", "..", "a\0", "CON", "\u202ea", "a\n", "\udcff"],
+)
 def test_run_id_that_no_run_may_have_is_refused_before_it_is_a_name(registry: Registry, run_id: str) -> None:
     assert not is_run_id(run_id)
     assert not registry.used(run_id)
@@ -268,22 +274,30 @@ def test_row_is_canonical_json(registry: Registry, state: Path) -> None:
     )
 
 
-def test_run_id_used_looks_and_makes_nothing(tmp_path: Path, state: Path) -> None:
-    assert not run_id_used(str(tmp_path / "nowhere" / "at" / "all"), "one")
-    assert not run_id_used(str(state), "one")
+def test_standing_looks_and_makes_nothing(tmp_path: Path, state: Path) -> None:
+    absent, free, taken = (
+        Standing(registry=registry, run_id_used=used)
+        for registry, used in (("absent", False), ("ready", False), ("ready", True))
+    )
+    assert standing(str(tmp_path / "nowhere" / "at" / "all"), "one") == absent
+    assert standing(str(state), "one") == absent
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
     assert list(state.iterdir()) == []
     with Registry.open(str(state)) as registry:
         registry.reserve("one", ENTRY)
-        assert run_id_used(str(state), "one")
-    assert run_id_used(str(state), "one")
-    assert not run_id_used(str(state), "two")
-    assert not run_id_used(str(state), None)
+        assert standing(str(state), "one") == taken
+    assert standing(str(state), "one") == taken
+    assert standing(str(state), "two") == free
+    assert standing(str(state), None) == free
     assert [path.name for path in state.iterdir()] == ["registry.db"]
 
 
 def test_registry_imports_nothing_heavy() -> None:
-    heavy = "{'re', 'json', 'typing', 'pathlib', 'threading', 'datetime', 'sqlite3', '_sqlite3', 'subprocess', 'enum'}"
-    program = f"import sys; before = set(sys.modules); import prespawn.registry; print(sorted((set(sys.modules) - before) & {heavy}))"
-    bare = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {program}"], capture_output=True, text=True, check=True)  # fmt: skip
-    assert bare.stdout == "[]\n"
+    heavy = {"_sqlite3", "datetime", "enum", "json", "pathlib", "re", "sqlite3", "subprocess", "threading", "typing"}
+    root = os.path.dirname(prespawn.__path__[0])  # and no site packages, whose hooks import half of these themselves
+    program = (
+        f"import sys; sys.path.append({root!r}); before = set(sys.modules);"
+        f" import prespawn.registry; print(sorted((set(sys.modules) - before) & {heavy!r}))"
+    )
+    loaded = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "[]\n"

@@ -1,0 +1,53 @@
+"""The command line: words in, an exit code out.
+
+Plain ``check`` and ``exec`` lines are read by ``plain`` and never meet click, whose import costs more than the
+decision; everything else (help, completion, errors, other commands) goes to ``commands``. A property test holds that whatever
+``plain`` accepts, click reads alike. The result goes to standard output alone, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from prespawn import exit_codes
+from prespawn.policy.errors import HostError, InputError
+
+from .plain import read_plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; no exception leaves it."""
+    line = list(sys.argv[1:] if arguments is None else arguments)
+    before_start = exit_codes.EXEC_NOT_STARTED if line[:1] == ["exec"] else None
+    try:
+        return _command(line)()
+    except InputError as wrong:
+        return _failed(wrong, before_start or exit_codes.USAGE)
+    except HostError as failed:
+        return _failed(failed, before_start or exit_codes.HOST_FAILED)
+    except KeyboardInterrupt:
+        return exit_codes.EXEC_SIGNAL + 2
+    except BrokenPipeError:
+        return exit_codes.EXEC_SIGNAL + 13
+    except Exception as crash:  # noqa: BLE001  # the exit code is the last thing that must still be true
+        return _failed(f"internal error: {type(crash).__name__} (internal-error)", before_start or exit_codes.INTERNAL)
+
+
+def _command(line: Sequence[str]) -> Callable[[], int]:
+    plain = read_plain(line)
+    if plain is not None:
+        return plain
+    from .commands import with_click
+
+    return lambda: with_click(line)
+
+
+def _failed(error: object, code: int) -> int:
+    text = str(error)
+    identifier = getattr(error, "id", "")
+    sys.stderr.write(f"prespawn: {text}{f' ({identifier})' if identifier and identifier not in text else ''}\n")
+    return code

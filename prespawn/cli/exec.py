@@ -1,0 +1,82 @@
+"""``prespawn exec -- CMD``: the one word before a command.
+
+The declaration is built from the line, checked like any other, approved by having been typed, and run in the sandbox
+with the current directory as its workspace. The command's exit status is passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from prespawn import exit_codes
+from prespawn.policy.spelling import shown
+from prespawn.words import blocker_text
+
+from ..gate import Gate
+from .workspaces import workspace_roots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prespawn.checker.verdict import Verdict
+
+    from ..outcome import Outcome
+
+PROFILE, ADAPTER = "sandbox-v1", "exec@1"
+VENV = ".venv/bin"  # programs of the workspace's own environment come first
+NOT_FOUND = "execution-program-not-found"
+
+
+def run(
+    words: Sequence[str],
+    *,
+    site: str | None = None,
+    profile: str = PROFILE,
+    workspaces: Sequence[str] = (),
+    env: Sequence[str] = (),
+) -> int:
+    """Run a command in the sandbox and return its status, or what ``exit_codes`` has for ``exec``."""
+    gate = Gate.load(site, workspaces=workspace_roots(workspaces)).reviewing(profile, tuple(words))
+    caller_env = {key: os.environ[key] for key in env if key in os.environ}
+    checked = gate.check(_declaration(words, profile, env), caller_env=caller_env, extra_path=(VENV,))
+    if not checked.allowed:
+        return _blocked(gate, checked)
+    approval = gate.approval(checked, operator=f"uid {os.getuid()}", reason="typed", origin="command-line")
+    run = gate.launch(checked, approval=approval, caller_env=caller_env, extra_path=(VENV,))
+    if run.outcome is None:
+        return _blocked(gate, run.verdict)
+    return _ended(run.outcome)
+
+
+def _declaration(words: Sequence[str], profile: str, env: Sequence[str]) -> dict[str, object]:
+    return {
+        "prespawn": "declaration/v1",
+        "profile": profile,
+        "adapter": ADAPTER,
+        "cwd": ".",
+        "declared_files": [],
+        "env_keys": list(env),
+        "execution": {"argv": list(words)},
+        "file_contract": {"mode": "mutation", "allowed_paths": ["**"]},
+        "execute": True,
+    }
+
+
+def _blocked(gate: Gate, verdict: Verdict) -> int:
+    for blocker in verdict.blockers:
+        sys.stderr.write(f"prespawn: {blocker_text(blocker, gate.remedies[blocker.id])}\n")
+    if {blocker.id for blocker in verdict.blockers} == {NOT_FOUND}:
+        return exit_codes.EXEC_NOT_FOUND
+    return exit_codes.EXEC_NOT_STARTED
+
+
+def _ended(outcome: Outcome) -> int:
+    """Return the command's own status where it had one; what ended it otherwise is said once."""
+    if outcome.how == "exited":
+        return int(outcome.status)
+    if outcome.how == "signalled":
+        return exit_codes.EXEC_SIGNAL + int(outcome.signal)
+    sys.stderr.write(f"prespawn: {shown(outcome.sentence)}\n")
+    return exit_codes.EXEC_DEADLINE if outcome.how == "deadline" else exit_codes.EXEC_NOT_STARTED

@@ -1,0 +1,20 @@
+"""``--workspace NAME=DIR``: the driver sets the root of a named workspace for this one process."""
+
+from __future__ import annotations
+
+from prespawn.policy.errors import InputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def workspace_roots(options: Sequence[str]) -> Mapping[str, str]:
+    """Return the roots by name; ``InputError`` for an option without a name or a directory."""
+    roots: dict[str, str] = {}
+    for option in options:
+        name, _, root = option.partition("=")
+        if not name or not root:
+            raise InputError("usage", f"`--workspace` is `{option}`; allowed here: `NAME=DIR`")
+        roots[name] = root
+    return roots

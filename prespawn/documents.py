@@ -1,0 +1,69 @@
+"""Documents on disk: declarations and facts in, facts out.
+
+What is read here is untrusted; trusted files go through ``trusted``. A file whose name ends in ``.json`` is read as
+JSON, any other as YAML; standard input (``-``) is JSON if it begins with a brace.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from prespawn.checker.admission import FORMAT
+from prespawn.checker.declaration import declaration
+from prespawn.checker.replay import facts_document, replayed
+from prespawn.policy.canonical import canonical
+from prespawn.policy.errors import InputError
+from prespawn.policy.format import format_of
+from prespawn.policy.reader import DEFAULT_BOUNDS, read
+from prespawn.policy.shape import check_keys
+
+from .site_file import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prespawn.checker.declaration import Declaration
+    from prespawn.checker.facts import Facts, ReplayedFacts
+    from prespawn.policy.reader import Document, Family
+
+    from .gate import Gate
+
+STDIN = "-"
+
+
+def declaration_file(path: str, gate: Gate) -> Declaration:
+    """Return the declaration of a file; ``ReadError`` with its place for syntax, format and keys."""
+    document = document_file(path, "input")
+    format_of(document, (FORMAT,))
+    for wrong in check_keys(document, gate.declaration_keys, gate.forbidden):
+        raise wrong
+    assert isinstance(document.value, dict)
+    return declaration(document.value, gate.forbidden)
+
+
+def facts_file(path: str) -> ReplayedFacts:
+    """Return recorded facts; ``InputError`` for what is not ``facts/v1``."""
+    return replayed(document_file(path, "input").value)
+
+
+def write_facts(path: str, facts: Facts) -> None:
+    """Write facts for a later replay; ``InputError`` if the file cannot be written."""
+    try:
+        with open(path, "w", encoding="ascii", opener=_opener) as file:
+            file.write(canonical(facts_document(facts)) + "\n")
+    except OSError as failed:
+        raise InputError("usage", f"facts cannot be written to `{path}`: {failed.strerror}") from None
+
+
+def document_file(path: str, family: Family) -> Document:
+    """Return the strictly read document of a file or of standard input."""
+    if path == STDIN:
+        data = sys.stdin.buffer.read(DEFAULT_BOUNDS.bytes + 1)
+        syntax = "json" if data.lstrip()[:1] in (b"{", b"[") else "yaml"
+        return read(data, source="standard input", family=family, syntax=syntax)
+    syntax = "json" if path.endswith(".json") else "yaml"
+    return read(read_file(path, family=family), source=path, family=family, syntax=syntax)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)  # facts name paths of the host

@@ -1,0 +1,141 @@
+"""Holding a run at its own exec: the worker's program is mapped, and not one instruction of it has run.
+
+bubblewrap is attached to while it still waits for its options, and followed through its two forks (its init, then the
+payload) to the payload's exec. There capabilities, ``no_new_privs``, session, environment, descriptors and executable
+are final, nothing of the work has been seen by anybody, and nothing had to be put into the sandbox for it. Whatever
+ends before that point says by its place what failed; no text is parsed for it.
+
+ptrace and ``waitpid`` belong to one thread: everything here is called by the thread that spawned, which lives as long
+as the run. That thread's end kills what it still traces. A wait here can only end with the tree, so whoever may end it
+is told of every process by pidfd, in the order in which they appear (``stop.Stop``).
+
+The order of the steps, with ``waitpid`` always for one pid::
+
+    seize bubblewrap; send its options
+    bubblewrap forks   -> init, attached already;    let bubblewrap go
+    init forks         -> payload, attached already; let init go
+    payload execs      -> held
+"""
+
+from __future__ import annotations
+
+import os
+
+from prespawn.policy.errors import HostError
+from prespawn.policy.record import Record
+
+from . import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .descriptors import Descriptors
+    from .stop import Stop
+
+_FORKED = (kernel.EVENT_FORK, kernel.EVENT_VFORK, kernel.EVENT_CLONE)
+_EXECUTED = (kernel.EVENT_EXEC,)
+
+
+class Held(Record):
+    """A run that is stopped at its exec: bubblewrap, its init and the payload, by pid as the host sees them."""
+
+    runtime: int
+    init: int
+    init_pidfd: int
+    payload: int
+    payload_pidfd: int
+
+
+class Fallen(Record):
+    """A run that ended on the way: ``stage`` as in ``Outcome``, ``init`` if there was one."""
+
+    stage: str
+    init: int | None = None
+    init_pidfd: int | None = None
+
+
+def hold(runtime: int, send_options: Callable[[], None], stop: Stop, own: Descriptors) -> Held | Fallen:
+    """Bring a process that waits for its options to the payload's exec, or say where it ended.
+
+    ``HostError`` ``ptrace-refused`` if this host does not let a parent trace its child.
+    """
+    if not _seized(runtime):
+        return Fallen(stage="runtime")
+    send_options()
+    init = _run_until(runtime, _FORKED)
+    if init is None:
+        return Fallen(stage="runtime")
+    init_pidfd = own.own(os.pidfd_open(init))
+    stop.guard(init_pidfd)
+    _let_go(runtime)
+    payload = _run_until(init, _FORKED)
+    if payload is None:
+        return Fallen(stage="root", init=init, init_pidfd=init_pidfd)
+    payload_pidfd = own.own(os.pidfd_open(payload))
+    _let_go(init)
+    if _run_until(payload, _EXECUTED) is None:
+        return Fallen(stage="program", init=init, init_pidfd=init_pidfd)
+    return Held(runtime=runtime, init=init, init_pidfd=init_pidfd, payload=payload, payload_pidfd=payload_pidfd)
+
+
+def release(held: Held) -> None:
+    """Let the payload run; from here on nothing is traced."""
+    _let_go(held.payload)
+
+
+def reap_all() -> None:
+    """Reap every child and tracee of the calling thread, killing the ones that are stopped, until none is left.
+
+    A traced zombie keeps its pid namespace alive, and one that was never let go stays stopped for ever. Children of
+    other threads are not touched.
+    """
+    while True:
+        try:
+            pid, status = os.waitpid(-1, kernel.WALL | kernel.WNOTHREAD)
+        except ChildProcessError:
+            return
+        if os.WIFSTOPPED(status):
+            os.kill(pid, 9)  # ours and stopped, so the number is still its own
+
+
+def _seized(pid: int) -> bool:
+    try:
+        kernel.ptrace(kernel.PTRACE_SEIZE, pid, kernel.TRACE_TO_EXEC)
+    except PermissionError:
+        if _is_ended(pid):  # a zombie is refused with the same word
+            return False
+        raise HostError("ptrace-refused", _REFUSED) from None
+    return True
+
+
+_REFUSED = (
+    "this host does not let the parent trace the process that it started; allowed here: ptrace on a child"
+    " (`kernel.yama.ptrace_scope` of 0 or 1, no seccomp filter on ptrace, a `bwrap` that is not setuid)"
+)
+
+
+def _is_ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _run_until(pid: int, events: tuple[int, ...]) -> int | None:
+    """Run a traced process until one of some events and return the event's message, or None if it ended instead."""
+    while True:
+        status = os.waitpid(pid, kernel.WALL)[1]
+        if not os.WIFSTOPPED(status):
+            return None
+        event = status >> 16
+        try:
+            if event in events:
+                return kernel.event_message(pid)
+            kernel.ptrace(kernel.PTRACE_CONT, pid, 0 if event else os.WSTOPSIG(status))
+        except ProcessLookupError:  # killed while it was stopped: the next wait says so
+            continue
+
+
+def _let_go(pid: int) -> None:
+    try:
+        kernel.ptrace(kernel.PTRACE_DETACH, pid)
+    except ProcessLookupError:  # killed while it was stopped: whoever waits for it sees that
+        return
