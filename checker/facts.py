@@ -58,7 +58,8 @@ class FileFact(Record):
 
     ``path`` is the declared value. ``leaves``: a link on the way leads outside, in a circle or through ``/proc``;
     ``linked``: a link on the way stays inside; ``present``: it exists; ``kind`` file, directory, fifo, socket or
-    device; ``links`` is the hard link count of a file. A name that no file can have is not looked for: then all are absent.
+    device; ``links`` is the hard link count of a file. A name that no file can have is not looked for: then all are
+    absent; behind a link nothing is looked at: then all but the first two are.
     """
 
     path: object

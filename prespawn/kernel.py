@@ -8,6 +8,7 @@ alone, and real ids are set by the raw call because the C library's function cha
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import sys
 
@@ -98,8 +99,6 @@ def exit_record(pidfd: int) -> int | None:
 
     The kernel keeps it from 6.15 on, for a pidfd that was opened while the process lived.
     """
-    import fcntl  # only at the end of a run
-
     info = bytearray(_PIDFD_INFO_SIZE)
     info[:8] = _PIDFD_INFO_EXIT.to_bytes(8, sys.byteorder)
     try:

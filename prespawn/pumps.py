@@ -59,7 +59,7 @@ class Ceiling:
 
 
 class Log(Ceiling):
-    """A regular file to which all that is taken is written as well; a file system that takes no more is a ceiling too."""
+    """A regular file to which all that is taken is written too; a file system that takes no more is a ceiling as well."""
 
     __slots__ = ("_fd",)
 
@@ -204,23 +204,31 @@ class Inward:
             self._target = None
 
 
-def wait(streams: Iterable[Outward | Inward], others: Iterable[int]) -> set[int]:
-    """Wait until something can move or another descriptor is readable; move it, and return the others that are."""
+def wait(
+    streams: Iterable[Outward | Inward], others: Iterable[int] = (), timeout: int | None = None
+) -> set[int] | None:
+    """Wait until something can move or another descriptor is readable; move it, and return the others that are.
+
+    None if nothing happened within ``timeout`` milliseconds.
+    """
     wishes: dict[int, list[tuple[int, Outward | Inward | None]]] = {fd: [(select.POLLIN, None)] for fd in others}
     for stream in streams:
         if stream.wish is not None:
             fd, event = stream.wish
             wishes.setdefault(fd, []).append((event, stream))
-    poll, ready = select.poll(), set()
+    poll = select.poll()
     for fd, wished in wishes.items():
         poll.register(fd, sum({event for event, _ in wished}))
-    for fd, events in poll.poll():
-        _, stream = next((wish for wish in wishes[fd] if wish[0] & events), wishes[fd][0])  # or an error: any will see it
-        if stream is None:
+    ready: set[int] = set()
+    found = poll.poll(timeout)
+    for fd, events in found:
+        wished = wishes[fd]
+        _, first = next((wish for wish in wished if wish[0] & events), wished[0])  # of an error any of them learns
+        if first is None:
             ready.add(fd)
         else:
-            stream.move()  # one for each descriptor: after it a shared one may have no room left
-    return ready
+            first.move()  # one for each descriptor: after it a shared one may have no room left
+    return ready if found else None
 
 
 def write_whole(fd: int, content: bytes) -> None:

@@ -2,8 +2,8 @@
 
 An unprivileged worker's bubblewrap cannot walk to a workspace below a home of mode 0700, nor to a bubblewrap in a venv
 there; and what it resolves by name could be exchanged. So each source is copied as a mount from its descriptor, loses
-setuid and devices, and is attached below one neutral directory. The host never sees these mounts; they are gone with the
-thread and bubblewrap, and nothing is left to clean up after any crash.
+setuid and devices, and is attached below one neutral directory. The host never sees these mounts; they are gone with
+the thread and bubblewrap, and nothing is left to clean up after any crash.
 
 After ``stage`` the calling thread must open nothing by a name below ``PLACE``: there it sees the staging.
 """
@@ -47,9 +47,12 @@ def stage(
             _attach(tree, f"{PLACE}/{path}")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        message = f"root cannot mount the run's sources for another user: {reason}; allowed here: CAP_SYS_ADMIN"
-        raise HostError("staging-refused", f"{message} and Linux 5.12, or a parent that is the workspace's owner") from error
+        found = f"root cannot mount the run's sources for another user: {reason}"
+        raise HostError("staging-refused", f"{found}; {_NEEDED}") from error
     return trees, f"{PLACE}/{_kept(program)}"
+
+
+_NEEDED = "allowed here: CAP_SYS_ADMIN and Linux 5.12 or later, or a parent that is the workspace's owner"
 
 
 def _tree(fd: int, writable: bool, own: Descriptors) -> int:
@@ -75,7 +78,8 @@ def _program_parts(program: str, own: Descriptors) -> dict[str, int]:
 def _kept(program: str) -> str:
     parts = [part for part in program.split("/") if part]
     if len(parts) < 3 or ".." in parts:
-        raise HostError("staging-refused", f"`{shown(program)}` is too short a path; allowed here: a program in a package")
+        message = f"`{shown(program)}` cannot be staged; allowed here: a program at least two directories deep"
+        raise HostError("staging-refused", message)
     return "/".join(("runtime", *parts[-3:]))
 
 

@@ -14,7 +14,7 @@ from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.record import Record
 
 from .look import is_within, unknown, why
-from .places import covers, expand, nothing_at, place_of, trusted_place
+from .places import covers, expand, held_place, nothing_at, trusted_place
 from .scan import scan
 from .walk import descend
 
@@ -94,7 +94,8 @@ def _below(look: Look, root: str, path: str, given: str) -> tuple[Any, Any, int]
         os.close(top)
     if found.status is not None and not found.linked:
         inside = (found.status.st_dev, found.status.st_ino) != look.identity(root)  # the root itself is no lease
-        return place_of(look, given, found.fd), inside, found.fd
+        place, fd = held_place(look, given, found.fd)
+        return place, inside, fd
     if found.fd >= 0:
         os.close(found.fd)
     return nothing_at(given, path, "link" if found.linked else "missing"), not found.linked, -1

@@ -61,9 +61,14 @@ def open_place(look: Look, given: str, path: str, root: int | None = None) -> tu
         if isinstance(error, OSError) and error.errno in (*_NOT_THERE, errno.ELOOP):
             return nothing_at(given, path, "link" if error.errno == errno.ELOOP else "missing"), -1
         return why(error, given), -1
+    return held_place(look, given, fd)
+
+
+def held_place(look: Look, given: str, fd: int) -> tuple[Place | Unknown, int]:
+    """Return the place that a descriptor stands for, with the descriptor; closed and -1 if it cannot be looked at."""
     try:
         return place_of(look, given, fd), fd
-    except OSError as error:
+    except (OSError, ValueError) as error:
         os.close(fd)
         return why(error, given), -1
 

@@ -8,10 +8,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.facts_world import MOST, World, area, declare, lists, lost, policy, profile
+from support.facts_world import LEASED, MOST, World, area, declare, lists, lost, policy, profile
 
 from prespawn.checker.facts import Facts
-from prespawn.facts import gather
+from prespawn.facts import gather, host, look, runtime
 from prespawn.policy.canonical import digest
 from prespawn.policy.codec import decode, encode
 from prespawn.policy.known import ABSENT, Unknown
@@ -86,6 +86,22 @@ def test_crash_leaves_no_descriptor_open(world: World) -> None:
             declare(), broken, now=1, run_id_used=False, registry="absent", most_entries=MOST, launchers={}
         )  # fmt: skip
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_host_without_proc_is_unknown_and_never_a_crash(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def content(path: str) -> bytes:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    for module in (host, look, runtime):
+        monkeypatch.setattr(module, "content", content)
+    before = sorted(os.listdir("/proc/self/fd"))
+    world.lease(lease_root=world.top, root=world.root, state=world.directory("lease"))
+    facts = world.facts(profile(**LEASED), **EVERYTHING)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    reason = f"`{world.root}` cannot be looked at: no such file or directory at `/proc/self/mountinfo`"
+    for value in (facts.workspace.place, facts.cwd, facts.declared_files[0].present, facts.mounts[0].place):
+        assert lost(value) == reason
+    assert "mountinfo" in str(lost(facts.state.place))
 
 
 def test_nothing_is_created_or_written(world: World) -> None:

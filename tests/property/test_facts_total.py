@@ -48,7 +48,13 @@ def test_gather_answers_for_any_declaration(world: World, fields: dict[str, Any]
     assert encode(facts) == encode(world.facts(**fields))
 
 
-@given(root=st.one_of(words, st.just(HERE)), state_dir=words, toolchain=words, lease_root=words, site_file=st.one_of(st.none(), words))
+@given(
+    root=st.one_of(words, st.just(HERE)),
+    state_dir=words,
+    toolchain=words,
+    lease_root=words,
+    site_file=st.one_of(st.none(), words),
+)
 def test_gather_answers_for_any_path_of_the_site(
     world: World, root: str, state_dir: str, toolchain: str, lease_root: str, site_file: str | None
 ) -> None:

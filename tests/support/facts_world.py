@@ -181,9 +181,10 @@ def area() -> Iterator[str]:
     try:
         yield top
     finally:
-        for directory, _, _ in os.walk(top):
-            if not os.path.islink(directory):
-                os.chmod(directory, 0o700)
+        for directory, below, _ in os.walk(top):
+            for path in (f"{directory}/{name}" for name in below):
+                if not os.path.islink(path):
+                    os.chmod(path, 0o700)
         shutil.rmtree(top)
 
 

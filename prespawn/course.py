@@ -1,0 +1,176 @@
+"""The course of one run, from pinned sources to an empty tree: what the run's own thread does.
+
+The mount namespace, ptrace, waiting for children and the parent that bubblewrap dies with all belong to one thread:
+this one, which lives exactly as long as the run. In order, each step only after the one before it::
+
+    pin the sources (identities equal the plan's)  ->  as root: stage them  ->  spawn bubblewrap, waiting for its options
+    -> hold at the payload's exec -> only 0, 1, 2 open; limits set -> the caller agrees -> release
+    -> pumps, until the payload ends, a ceiling is reached, or somebody stops it
+    -> kill init and wait for it: now the tree is empty -> drain what is left in the pipes -> outcome
+
+What bubblewrap says is told from what the worker says by time, not by text: whatever stands in the stderr pipe at the
+hold was written by bubblewrap, for the worker has not run, and bubblewrap writes nothing there afterwards.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import select
+
+from prespawn.launchers.invocation import ARGUMENTS, STATUS
+from prespawn.policy.errors import HostError
+from prespawn.policy.spelling import shown
+
+from . import kernel, rlimits
+from . import outcome as ends
+from .descriptors import Descriptors
+from .hold import Fallen, Held, hold, reap_all, release
+from .outcome import Outcome
+from .pumps import Ceiling, Inward, Log, Outward, wait, write_whole
+from .refusals import refusal
+from .start import Started, start
+from .status import Status
+from .stop import Stop, kill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as signals
+    from collections.abc import Mapping
+
+    from prespawn.launchers.invocation import Invocation
+    from prespawn.policy.profile import Limits
+
+    from .pumps import Side
+else:
+    import _signal as signals  # `signal` builds enums: 3.6 ms at every start
+
+_LONGEST_DETAIL = 2000  # characters of bubblewrap's words that are kept
+_GRACE = 1000  # milliseconds in which bubblewrap may reap its init and go by itself
+
+
+class Course:
+    """One run; ``take`` is the thread's body, everything else is for the caller's thread."""
+
+    def __init__(
+        self,
+        told: Invocation,
+        limits: Limits,
+        sides: tuple[Side | bytes | None, Side | None, Side | None],
+        log: int | None,
+        opened: Mapping[str, int],
+        notice: int,
+        stop: int,
+        *,
+        asks: bool,
+    ) -> None:
+        self.notice, self.stop = notice, Stop(stop)
+        self.held: Held | None = None
+        self.is_over = False
+        self._told, self._limits, self._opened = told, limits, opened
+        self._sides, self._log, self._asks = sides, log, asks
+        self._answer, self._agreed = _thread.allocate_lock(), False
+        self._answer.acquire()
+        self._end: Outcome | BaseException | None = None
+
+    def take(self) -> None:
+        """Run it, and notify the caller when nothing of it is left."""
+        signals.pthread_sigmask(signals.SIG_BLOCK, signals.valid_signals())  # signals are for the caller's threads
+        try:
+            with Descriptors() as own:
+                self._end = self._run(own)
+        except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread, by `result`
+            self._end = error
+        self.is_over = True
+        os.eventfd_write(self.notice, 1)
+
+    def agree(self) -> None:
+        """Let the held payload run."""
+        self._agreed = True
+        self._answer.release()
+
+    def refuse(self) -> None:
+        """Never let the payload run, if it is still held."""
+        if self._answer.locked():
+            self._answer.release()
+
+    def result(self) -> Outcome:
+        """Return the outcome, or raise what the run's thread could not deal with."""
+        if isinstance(self._end, BaseException):
+            raise self._end
+        assert self._end is not None
+        return self._end
+
+    def _run(self, own: Descriptors) -> Outcome:
+        started = start(self._told, self._opened, own)
+        try:
+            self.stop.guard(started.pidfd)
+            held = hold(started.pid, lambda: self._send(started, own), self.stop, own)
+            said = _available(started.stderr)
+            if isinstance(held, Fallen):
+                return self._fallen(held, said, started)
+            self._make_ready(held)
+            self.stop.unguard()
+            release(held)
+            return self._released(started, held, own)
+        finally:
+            self.stop.unguard()
+            kill(started.pidfd)
+            reap_all()
+
+    def _send(self, started: Started, own: Descriptors) -> None:
+        try:
+            write_whole(started.options, self._told.arguments)
+        except BrokenPipeError:  # it ended without reading them: the hold sees that
+            return
+        finally:
+            own.close(started.options)
+
+    def _make_ready(self, held: Held) -> None:
+        """Check and set what is to be final before the first instruction, then ask the caller."""
+        names = os.listdir(f"/proc/{held.payload}/fd")
+        if extra := set(names) - {"0", "1", "2"}:
+            found = ", ".join(f"`{name}`" for name in sorted(extra))
+            raise HostError("descriptor-leaked", f"the worker would hold descriptors {found}; allowed here: `0`, `1`, `2`")
+        rlimits.apply((held.payload, held.init), self._told.rlimits, self._told.identity)
+        if self._asks:
+            self.held = held
+            os.eventfd_write(self.notice, 1)
+            self._answer.acquire()
+            if not self._agreed:
+                raise HostError("launch-failed", "the run was refused while it was held")
+
+    def _fallen(self, fallen: Fallen, said: bytes, started: Started) -> Outcome:
+        if fallen.init_pidfd is not None:
+            _end(fallen.init_pidfd, started.pidfd)
+        kill(started.pidfd)
+        reap_all()
+        if self.stop.reason is not None:
+            return Outcome(how=self.stop.reason, init=fallen.init)
+        words = _words(said + _available(started.stderr))
+        error = refusal(words, _switch)
+        if error is not None:
+            raise error
+        return Outcome(how=ends.SETUP_FAILED, stage=fallen.stage, init=fallen.init, detail=words)
+
+    def _released(self, started: Started, held: Held, own: Descriptors) -> Outcome:
+        output = Ceiling("output", self._limits.output)
+        errors = () if self._limits.diagnostics is None else (Ceiling("diagnostics", self._limits.diagnostics),)
+        logs = () if self._log is None else (Log(self._log),)
+        ceilings = (*errors, output, *logs)
+        stdin, stdout, stderr = self._sides
+        outward = (
+            Outward(started.stdout, stdout, (output, *logs), own),
+            Outward(started.stderr, stderr, ceilings, own),
+        )
+        status = Status(started.status)
+        how = self._pumped((Inward(stdin, started.stdin, own), *outward), ceilings, status, started.pidfd)
+        _end(held.init_pidfd, started.pidfd)
+        self._deliver(outward)
+        return Outcome(
+            **self._ending(how, status, held, ceilings),
+            stdout=outward[0].taken,
+            stderr=outward[1].taken,
+            undelivered=sum(stream.undelivered for stream in outward),
+            init=held.init,
+        )
