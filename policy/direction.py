@@ -48,7 +48,8 @@ def _problem_of_fields(rules: Mapping[str, Any], kinds: set[str]) -> str:
     if not kinds <= {"dict", "none"} or "schema" not in rules:
         return "`fields` for mappings with named fields"
     optional = rules.get("nullable", False) or "none" in kinds
-    return "" if optional == (rules["meta"].get("absent") in ("narrowest", "widest")) else "`absent: narrowest` or `widest`"
+    said = rules["meta"].get("absent") in ("narrowest", "widest")
+    return "" if optional == said else "`absent: narrowest` or `widest` where null may stand, and nowhere else"
 
 
 def _entry(rules: Mapping[str, Any]) -> Entry:

@@ -28,8 +28,11 @@ class ReadError(InputError):
 
     ``id`` is ``policy-<cause>`` for trusted files. For declarations and other input it is ``input-invalid`` for
     whatever is wrong with bytes or syntax, ``input-unknown-key``, ``input-missing-key``, ``input-unreadable`` or
-    ``input-empty``; ``cause`` keeps the finer word in every case.
+    ``input-empty``; ``cause`` keeps the finer word in every case. ``others`` are further errors of the same document,
+    in the order in which they stand there.
     """
+
+    others: tuple[ReadError, ...] = ()
 
     def __init__(self, id: str, cause: str, message: str, *, source: str, line: int = 0, column: int = 0) -> None:
         super().__init__(id, message)

@@ -85,6 +85,7 @@ class Limits(Record):
     declared_files: int
     env_keys: int
     env_bytes: int
+    tree_entries: int
 
 
 class Quota(Record):

@@ -7,11 +7,13 @@ active. Format and authority: ``schemas/site.yaml``.
 
 from __future__ import annotations
 
+from .codec import decode
 from .record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 class Workspace(Record):
@@ -32,11 +34,15 @@ class Pair(Record):
 
 
 class ApprovalRule(Record):
-    """Who may approve: ``driver_may_approve`` is ``blocker-free`` or ``nothing``."""
+    """Who may approve, and for how long.
+
+    ``driver_may_approve`` is ``blocker-free`` or ``nothing``; ``lifetime`` is in milliseconds.
+    """
 
     directory: str = "approvals"
     require_separate_approver: bool = False
     driver_may_approve: str = "nothing"
+    lifetime: int = 3_600_000
 
 
 class Site(Record):
@@ -55,3 +61,10 @@ class Site(Record):
     env: Mapping[str, str] = {}
     images: Mapping[str, str] = {}
     providers: Mapping[str, object] = {}
+
+
+def site_of(plain: Mapping[str, Any]) -> Site:
+    """Return the site of normalised fields: a toolchain is its path, an argument vector a tuple, however written."""
+    toolchains = {name: at if isinstance(at, str) else at["path"] for name, at in plain["toolchains"].items()}
+    vectors = {profile: tuple(map(tuple, listed)) for profile, listed in plain["argv"].items()}
+    return decode(Site, {**plain, "toolchains": toolchains, "argv": vectors}, unknowns=False)

@@ -3,7 +3,7 @@
 The mount namespace, ptrace, waiting for children and the parent that bubblewrap dies with all belong to one thread:
 this one, which lives exactly as long as the run. In order, each step only after the one before it::
 
-    pin the sources (identities equal the plan's)  ->  as root: stage them  ->  spawn bubblewrap, waiting for its options
+    pin the sources (identities equal the plan's) -> as root: stage them -> spawn bubblewrap, which waits for options
     -> hold at the payload's exec -> only 0, 1, 2 open; limits set -> the caller agrees -> release
     -> pumps, until the payload ends, a ceiling is reached, or somebody stops it
     -> kill init and wait for it: now the tree is empty -> drain what is left in the pipes -> outcome
@@ -16,22 +16,19 @@ from __future__ import annotations
 
 import _thread
 import os
-import select
 
-from prespawn.launchers.invocation import ARGUMENTS, STATUS
 from prespawn.policy.errors import HostError
 from prespawn.policy.spelling import shown
 
-from . import kernel, rlimits
-from . import outcome as ends
+from . import rlimits
 from .descriptors import Descriptors
 from .hold import Fallen, Held, hold, reap_all, release
-from .outcome import Outcome
-from .pumps import Ceiling, Inward, Log, Outward, wait, write_whole
+from .outcome import SETUP_FAILED, Outcome
+from .pumps import PIECE, write_whole
 from .refusals import refusal
 from .start import Started, start
-from .status import Status
 from .stop import Stop, kill
+from .work import end, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,12 +38,11 @@ if TYPE_CHECKING:
     from prespawn.launchers.invocation import Invocation
     from prespawn.policy.profile import Limits
 
-    from .pumps import Side
+    from .work import Sides
 else:
     import _signal as signals  # `signal` builds enums: 3.6 ms at every start
 
-_LONGEST_DETAIL = 2000  # characters of bubblewrap's words that are kept
-_GRACE = 1000  # milliseconds in which bubblewrap may reap its init and go by itself
+_LONGEST_DETAIL = 2000  # bytes of bubblewrap's words that are kept, the last ones
 
 
 class Course:
@@ -56,7 +52,7 @@ class Course:
         self,
         told: Invocation,
         limits: Limits,
-        sides: tuple[Side | bytes | None, Side | None, Side | None],
+        sides: Sides,
         log: int | None,
         opened: Mapping[str, int],
         notice: int,
@@ -112,7 +108,7 @@ class Course:
             self._make_ready(held)
             self.stop.unguard()
             release(held)
-            return self._released(started, held, own)
+            return work(started, held, self.stop, self._limits, self._sides, self._log, own)
         finally:
             self.stop.unguard()
             kill(started.pidfd)
@@ -130,8 +126,10 @@ class Course:
         """Check and set what is to be final before the first instruction, then ask the caller."""
         names = os.listdir(f"/proc/{held.payload}/fd")
         if extra := set(names) - {"0", "1", "2"}:
-            found = ", ".join(f"`{name}`" for name in sorted(extra))
-            raise HostError("descriptor-leaked", f"the worker would hold descriptors {found}; allowed here: `0`, `1`, `2`")
+            found = ", ".join(f"`{name}`" for name in sorted(extra, key=int))
+            raise HostError(
+                "descriptor-leaked", f"the worker would hold descriptors {found}; allowed here: `0`, `1`, `2`"
+            )
         rlimits.apply((held.payload, held.init), self._told.rlimits, self._told.identity)
         if self._asks:
             self.held = held
@@ -142,7 +140,7 @@ class Course:
 
     def _fallen(self, fallen: Fallen, said: bytes, started: Started) -> Outcome:
         if fallen.init_pidfd is not None:
-            _end(fallen.init_pidfd, started.pidfd)
+            end(fallen.init_pidfd, started.pidfd)
         kill(started.pidfd)
         reap_all()
         if self.stop.reason is not None:
@@ -151,26 +149,26 @@ class Course:
         error = refusal(words, _switch)
         if error is not None:
             raise error
-        return Outcome(how=ends.SETUP_FAILED, stage=fallen.stage, init=fallen.init, detail=words)
+        return Outcome(how=SETUP_FAILED, stage=fallen.stage, init=fallen.init, detail=words)
 
-    def _released(self, started: Started, held: Held, own: Descriptors) -> Outcome:
-        output = Ceiling("output", self._limits.output)
-        errors = () if self._limits.diagnostics is None else (Ceiling("diagnostics", self._limits.diagnostics),)
-        logs = () if self._log is None else (Log(self._log),)
-        ceilings = (*errors, output, *logs)
-        stdin, stdout, stderr = self._sides
-        outward = (
-            Outward(started.stdout, stdout, (output, *logs), own),
-            Outward(started.stderr, stderr, ceilings, own),
-        )
-        status = Status(started.status)
-        how = self._pumped((Inward(stdin, started.stdin, own), *outward), ceilings, status, started.pidfd)
-        _end(held.init_pidfd, started.pidfd)
-        self._deliver(outward)
-        return Outcome(
-            **self._ending(how, status, held, ceilings),
-            stdout=outward[0].taken,
-            stderr=outward[1].taken,
-            undelivered=sum(stream.undelivered for stream in outward),
-            init=held.init,
-        )
+
+def _available(fd: int) -> bytes:
+    """Return what stands in a non-blocking pipe; where somebody goes on writing, as much as a pipe holds."""
+    try:
+        return os.read(fd, PIECE)
+    except BlockingIOError:
+        return b""
+
+
+def _words(said: bytes) -> str:
+    text = " ".join(said[-_LONGEST_DETAIL:].decode("utf-8", "backslashreplace").split())
+    return shown(text)
+
+
+def _switch(path: str) -> str:
+    """Return the value of a switch of the kernel, nothing where there is no such switch."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read().decode("ascii", "backslashreplace").strip()
+    except OSError:
+        return ""

@@ -29,16 +29,18 @@ if TYPE_CHECKING:
     from .gate import Gate
 
 STDIN = "-"
+UNKNOWN = "unknown-key"
 
 
 def declaration_file(path: str, gate: Gate) -> Declaration:
     """Return the declaration of a file; ``ReadError`` with its place for syntax, format and keys."""
     document = document_file(path, "input")
     format_of(document, (FORMAT,))
-    for wrong in check_keys(document, gate.declaration_keys, gate.forbidden):
-        raise wrong
+    wrong = check_keys(document, gate.trusted.declaration_keys, gate.trusted.forbidden)
+    for first in sorted(wrong, key=lambda error: error.cause != UNKNOWN):  # a misspelt key is also a missing one
+        raise first
     assert isinstance(document.value, dict)
-    return declaration(document.value, gate.forbidden)
+    return declaration(document.value, gate.trusted.forbidden)
 
 
 def facts_file(path: str) -> ReplayedFacts:

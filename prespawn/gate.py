@@ -10,58 +10,66 @@ Example::
     gate = Gate.load(site="site.yaml")
     verdict = gate.check(declaration)
     if verdict.allowed:
-        outcome = gate.launch(verdict, approval=gate.approval(verdict, operator="ada", reason="reviewed"))
+        approval = gate.approval(verdict, operator="ada", reason="reviewed")
+        run = gate.launch(verdict, approval=approval)
 """
 
 from __future__ import annotations
 
-import os
 import time
 
 from prespawn.checker.admission import Refused, admit
 from prespawn.checker.approval import Approval
 from prespawn.checker.approve import approve, draft
-from prespawn.checker.check import check, declaration_invalid
+from prespawn.checker.check import Checker, declaration_invalid
+from prespawn.checker.declaration import Declaration
 from prespawn.checker.selection import profile_of
 from prespawn.checker.verdict import Verdict
-from prespawn.policy.errors import HostError
-from prespawn.policy.known import Unknown
+from prespawn.policy.known import ABSENT, Absent
+from prespawn.policy.record import Record
 
-from . import launch as launching
-from .facts import environment as variables
+from .enforcers import ALWAYS, LAUNCHERS
 from .facts import gather
+from .facts.environment import values
+from .registry import generated_run_id, standing
+from .words import blocker_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from prespawn.blockers.rule import Rule
-    from prespawn.checker.declaration import Declaration
-    from prespawn.checker.facts import Facts
-    from prespawn.launchers.invocation import Invocation
+    from prespawn.checker.facts import Facts, ReplayedFacts
+    from prespawn.checker.verdict import Blocker
     from prespawn.policy.bundle import Policy
 
     from .facts import Held
     from .outcome import Outcome
-
-APPROVAL_SECONDS = 3600  # how long an approval made by `Gate.approval` lasts unless the operator says otherwise
+    from .pumps import Streams
+    from .trusted import Trusted
 
 
 class Checked(Verdict):
     """A verdict with what it was reached on, so that it can be launched; ``document`` holds neither."""
 
-    declaration: Declaration | None
-    facts: Facts | None
+    declaration: Declaration
+    facts: Facts
+
+
+class Run(Record):
+    """What became of a launch: ``outcome`` is None where the second look blocked it, and ``verdict`` says why."""
+
+    run_id: str
+    verdict: Verdict
+    outcome: Outcome | None
 
 
 class Gate:
     """One site's gate; safe to share between threads, as nothing in it changes."""
 
-    def __init__(self, policy: Policy, rules: tuple[Rule, ...], *, site_file: str | None = None) -> None:
-        self.policy = policy
-        self.rules = rules
-        self._site_file = site_file
+    def __init__(self, trusted: Trusted) -> None:
+        self._trusted = trusted
+        self._checker = Checker(trusted.policy, trusted.rules)
 
     @classmethod
     def load(cls, site: str | None = None, *, workspaces: Mapping[str, str] | None = None) -> Self:
@@ -72,4 +80,145 @@ class Gate:
         """
         from .trusted import load
 
-        return cls(**load(site, workspaces or {}))
+        return cls(load(site, {} if workspaces is None else workspaces))
+
+    @property
+    def policy(self) -> Policy:
+        """All trusted data of this gate."""
+        return self._trusted.policy
+
+    @property
+    def trusted(self) -> Trusted:
+        """What the gate was made from."""
+        return self._trusted
+
+    def reviewing(self, profile: str, vector: tuple[str, ...]) -> Gate:
+        """Return a gate for one vector that a person typed and so reviewed: ``exec``'s."""
+        return Gate(self._trusted.reviewing(profile, vector))
+
+    def check(
+        self,
+        declared: object,
+        *,
+        caller_env: Mapping[str, str] | None = None,
+        extra_path: tuple[str, ...] = (),
+    ) -> Checked | Verdict:
+        """Return the verdict on a declaration, a model or any Python value, on freshly gathered facts.
+
+        ``caller_env`` are variables that the operator passes on by name, ``extra_path`` directories (relative ones below
+        the workspace) in which programs are looked for first.
+        """
+        declaration = self._admitted(declared)
+        if isinstance(declaration, Verdict):
+            return declaration
+        with self._gathered(declaration, caller_env, extra_path) as held:
+            verdict = self._checker.check(declaration, held.facts)
+        return Checked(declaration=declaration, facts=held.facts, **dict(iter(verdict)))
+
+    def check_replayed(self, declared: object, facts: ReplayedFacts) -> Verdict:
+        """Return the verdict on recorded facts: the same bytes as where they were recorded, and never a plan."""
+        declaration = self._admitted(declared)
+        return declaration if isinstance(declaration, Verdict) else self._checker.check(declaration, facts)
+
+    def preview(self, checked: Checked, *, run_id: str = "preview") -> tuple[str, ...]:
+        """Return the command line that an approved run would amount to, environment values left out."""
+        from prespawn.launchers.bwrap import described, invocation
+
+        with self._gathered(checked.declaration, None, ()) as held:
+            plan = draft(
+                checked.declaration, self.policy, held.facts, checked,
+                run_id=run_id, values=self._values(checked.declaration, {}), search_path=held.search_path,
+            )  # fmt: skip
+        return described(invocation(plan))
+
+    def approval(
+        self, checked: Verdict, *, operator: str, reason: str,
+        accepts: tuple[str, ...] = (), seconds: int | None = None, origin: str = "operator",
+    ) -> Approval:  # fmt: skip
+        """Return an approval of exactly this verdict by a named person, lasting ``seconds`` (the site's time if None)."""
+        now = int(time.time())
+        lasting = self.policy.site.approvals.lifetime // 1000 if seconds is None else seconds
+        bound = {name: checked.digests[name] for name in ("declaration", "policy", "blockers") if name in checked.digests}
+        return Approval(
+            run_id=checked.run_id, digests=bound, operator=operator, reason=reason, approved_at=now,
+            expires_at=now + lasting, accepts=accepts, origin=origin,
+        )  # fmt: skip
+
+    def launch(
+        self,
+        checked: Checked,
+        *,
+        approval: Approval | None = None,
+        streams: Streams | None = None,
+        cancel: int | None = None,
+        caller_env: Mapping[str, str] | None = None,
+        extra_path: tuple[str, ...] = (),
+    ) -> Run:
+        """Look again, and start the run if nothing stands in its way; return when no process of it is left.
+
+        ``streams`` are the caller's side of the worker's standard streams, ``cancel`` a descriptor that becomes readable
+        when the run is to end. ``HostError`` if the host fails before the worker's first instruction; the registry says
+        then that the run never started.
+        """
+        from .launch import started
+
+        declaration = checked.declaration
+        with self._gathered(declaration, caller_env, extra_path) as held:
+            given = ABSENT if approval is None else approval
+            verdict = self._checker.check(
+                declaration, held.facts, phase="launch", approval=given, checked=checked.facts.workspace
+            )
+            run_id = verdict.run_id or self.new_run_id()
+            if not verdict.allowed or approval is None:
+                return Run(run_id=run_id, verdict=verdict, outcome=None)
+            values = self._values(declaration, {} if caller_env is None else caller_env)
+            plan = approve(
+                declaration, self.policy, held.facts, verdict, approval,
+                run_id=run_id, values=values, search_path=held.search_path,
+            )  # fmt: skip
+            return Run(run_id=run_id, verdict=verdict, outcome=started(plan, self._trusted.state_dir, held, streams, cancel))
+
+    def new_run_id(self) -> str:
+        """Return a fresh run id, for a declaration that leaves it to the parent."""
+        return generated_run_id(int(time.time()))
+
+    @property
+    def remedies(self) -> Mapping[str, str]:
+        """What the author can change, by blocker id."""
+        return self._trusted.remedies
+
+    def explain(self, blocker: Blocker) -> str:
+        """Return the line of one blocker: the value found, the values allowed, the remedy."""
+        return blocker_text(blocker, self.remedies[blocker.id])
+
+    def _values(self, declaration: Declaration, caller_env: Mapping[str, str]) -> dict[str, str]:
+        profile = profile_of(declaration, self.policy)
+        fixed = {} if isinstance(profile, Absent) else profile.environment.fixed
+        return values(declaration.env_keys, fixed, self.policy.site.env, caller_env)
+
+    def _admitted(self, declared: object) -> Declaration | Verdict:
+        if isinstance(declared, Declaration):
+            return declared
+        admitted = admit(declared, self._trusted.declaration_keys, self._trusted.forbidden)
+        if isinstance(admitted, Refused):
+            return declaration_invalid(self.policy, admitted.found, admitted.field)
+        return admitted
+
+    def _gathered(
+        self, declaration: Declaration, caller_env: Mapping[str, str] | None, extra_path: tuple[str, ...]
+    ) -> Held:
+        registry = standing(self._trusted.state_dir, declaration.run_id)
+        profile = profile_of(declaration, self.policy)
+        return gather(
+            declaration,
+            self.policy,
+            now=int(time.time()),
+            run_id_used=registry.run_id_used,
+            registry=registry.registry,
+            most_entries=0 if isinstance(profile, Absent) else profile.limits.tree_entries,
+            launchers=LAUNCHERS,
+            always=ALWAYS,
+            caller_env=caller_env,
+            extra_path=extra_path,
+            site_file=self._trusted.site_file,
+        )

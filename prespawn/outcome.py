@@ -38,3 +38,29 @@ class Outcome(Record):
     undelivered: int = 0
     init: int | None = None
     detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """How it ended, in one line for a person; what bubblewrap said stands in it, already escaped."""
+        said = f": {self.detail}" if self.detail else ""
+        return {
+            EXITED: f"the worker exited with status {self.status}",
+            SIGNALLED: f"the worker was ended by signal {self.signal}",
+            DEADLINE: "the run was ended at its deadline, limits.wall_clock",
+            OUTPUT_CEILING: f"the run was ended at a ceiling, {_CEILINGS.get(str(self.ceiling))}",
+            CANCELLED: "the run was cancelled",
+            SETUP_FAILED: f"the worker never ran; {_STAGES.get(str(self.stage))}{said}",
+            LOST: f"the run is lost{said}",
+        }[self.how]
+
+
+_CEILINGS = {
+    "output": "limits.output",
+    "diagnostics": "limits.diagnostics",
+    "log": "the room that the file system of its log had left",
+}
+_STAGES = {
+    "runtime": "bubblewrap refused before it made the sandbox",
+    "root": "the sandbox could not be built",
+    "program": "its program could not be executed",
+}

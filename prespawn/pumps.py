@@ -59,7 +59,7 @@ class Ceiling:
 
 
 class Log(Ceiling):
-    """A regular file to which all that is taken is written too; a file system that takes no more is a ceiling as well."""
+    """A regular file to which all that is taken is written; a file system that takes no more is a ceiling as well."""
 
     __slots__ = ("_fd",)
 

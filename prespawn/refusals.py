@@ -1,8 +1,8 @@
 """What bubblewrap's last words mean where they mean one thing: a host that refuses it, or a bubblewrap that is too old.
 
 bubblewrap has no codes, only sentences, which it prints untranslated (its environment is empty). These few are known
-from its source; anything else stays what it is, a set-up that failed. Nothing is read from the text but which of them it
-is: the rule that refuses is read from the kernel's own switches.
+from its source; anything else stays what it is, a set-up that failed. Nothing is read from the text but which of them
+it is: the rule that refuses is read from the kernel's own switches.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ SWITCHES: tuple[tuple[str, str, str], ...] = (
 )
 """A switch of the kernel, the value with which it refuses, and what to call it."""
 
-_REMEDY = "`apt install bubblewrap` (the system's one is permitted where a copy is not), or let the host's owner lift the rule"
+_REMEDY = "`apt install bubblewrap` (it may do what a copy may not), or have the host's owner lift the rule"
 
 
 def refusal(words: str, switch: Callable[[str], str]) -> HostError | None:
     """Return the error that bubblewrap's words stand for, or None; ``switch`` reads one of ``SWITCHES``."""
     if any(text in words for text in _TOO_OLD):
-        message = "this `bwrap` does not know the options that a sandbox needs; allowed here: 0.8 with `--bind-fd`, or later"
+        message = (
+            "this `bwrap` does not know the options that a sandbox needs; allowed here: 0.8 with `--bind-fd`, or later"
+        )
         return HostError("bwrap-too-old", f"{message}; `apt install bubblewrap`, or the extra `prespawn[bwrap]`")
     if not any(text in words for text in _REFUSED):
         return None

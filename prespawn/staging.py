@@ -30,15 +30,16 @@ _INERT = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 
 
 def stage(
-    sources: tuple[Source, ...], pins: dict[int, int], program: str, own: Descriptors
+    sources: tuple[Source, ...], pins: dict[int, int], program: str, opened: int, own: Descriptors
 ) -> tuple[dict[int, int], str]:
     """Attach sources and program, and return the staged sources' descriptors by number and the program's new path.
 
-    ``HostError`` ``staging-refused`` if this root may not mount.
+    ``opened`` is a descriptor of the program, or -1: then it is looked up. ``HostError`` ``staging-refused`` if this
+    root may not mount.
     """
     try:
         trees = {source.descriptor: _tree(pins[source.descriptor], source.writable, own) for source in sources}
-        parts = {path: _tree(fd, False, own) for path, fd in _program_parts(program, own).items()}
+        parts = {path: _tree(fd, False, own) for path, fd in _program_parts(program, opened, own).items()}
         kernel.private_mounts()
         kernel.mount_tmpfs(PLACE, _ROOM)
         for number, tree in trees.items():
@@ -61,13 +62,14 @@ def _tree(fd: int, writable: bool, own: Descriptors) -> int:
     return tree
 
 
-def _program_parts(program: str, own: Descriptors) -> dict[str, int]:
+def _program_parts(program: str, opened: int, own: Descriptors) -> dict[str, int]:
     """Return what the program consists of, by its place below ``PLACE``: itself, and the libraries of a wheel.
 
     A wheel's program looks for them beside its package (``$ORIGIN/../../<package>.libs``), so its last three components
     are kept.
     """
-    parts = {_kept(program): own.own(os.open(program, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))}
+    fd = opened if opened >= 0 else own.own(os.open(program, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+    parts = {_kept(program): fd}
     package = os.path.dirname(os.path.dirname(program))
     if os.path.isdir(f"{package}.libs"):
         libraries = os.open(f"{package}.libs", os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)

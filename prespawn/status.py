@@ -12,7 +12,7 @@ _MOST = 1 << 12  # bytes; the two lines are below 400
 
 
 class Status:
-    """Reads the records from a non-blocking descriptor; ``exit_code`` once it was recorded, ``is_open`` until the end."""
+    """Reads the records from a non-blocking descriptor: ``exit_code`` once it was recorded, ``is_open`` to the end."""
 
     __slots__ = ("_text", "exit_code", "fd", "is_open")
 
@@ -36,7 +36,7 @@ class Status:
 
 
 def _exit_code(line: bytes) -> int | None:
-    """Return the number of ``{ "exit-code": N }``; a reader of any JSON costs 7 ms to import and has nothing to do here."""
+    """Return the number of ``{ "exit-code": N }``; a reader of all JSON would cost 7 ms to import."""
     start, found, rest = line.partition(b'"exit-code":')
     number = rest.strip().removesuffix(b"}").strip()
     return int(number) if found and start.strip() == b"{" and number.isdigit() else None

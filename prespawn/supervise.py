@@ -64,9 +64,7 @@ def run(
         return course.result()
 
 
-def _watch(
-    course: Course, deadline: int, cancel: int | None, on_held: Callable[[Held], None] | None
-) -> None:
+def _watch(course: Course, deadline: int, cancel: int | None, on_held: Callable[[Held], None] | None) -> None:
     """Wait for the run's end; whatever else happens here ends the run first."""
     try:
         _wait(course, deadline, cancel, on_held)

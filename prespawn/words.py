@@ -10,7 +10,7 @@ from prespawn.policy.spelling import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from prespawn.checker.verdict import Blocker, Verdict
 
@@ -26,6 +26,12 @@ def value_text(value: object) -> str:
     return f"`{text if len(text) <= LONGEST else text[:LONGEST] + '…'}`"
 
 
+def allowed_text(values: Iterable[object]) -> str:
+    """Return what may stand somewhere: words in backticks, descriptions as they are."""
+    texts = (shown(value) if isinstance(value, str) and " " in value else value_text(value) for value in values)
+    return ", or ".join(texts)
+
+
 def blocker_text(blocker: Blocker, remedy: str) -> str:
     """Return the line of one blocker that a person can act on."""
     field = f"`{shown(blocker.field)}`" if blocker.field else "the declaration"
@@ -33,11 +39,11 @@ def blocker_text(blocker: Blocker, remedy: str) -> str:
         start = f"{field} could not be judged: {shown(blocker.reason)}"
     else:
         start = f"{field} is {value_text(blocker.found)}"
-    allowed = f"; allowed here: {value_text(blocker.allowed)}" if blocker.allowed else ""
+    allowed = f"; allowed here: {allowed_text(blocker.allowed)}" if blocker.allowed else ""
     return f"{blocker.id}: {start}{allowed}; {remedy}"
 
 
-def verdict_lines(name: str, verdict: Verdict, remedies: dict[str, str]) -> Iterator[str]:
+def verdict_lines(name: str, verdict: Verdict, remedies: Mapping[str, str]) -> Iterator[str]:
     """Yield the verdict on one declaration: the decision, its blockers, and what its level leaves open."""
     level = verdict.level
     if verdict.allowed:

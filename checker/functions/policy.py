@@ -48,16 +48,12 @@ def adapter_profile_not_allowed(view: View) -> Iterator[Finding]:
 
 
 def profile_not_activatable(view: View) -> Iterable[Finding] | Unknown:
-    """A profile that nothing here can launch, or whose required evidence is not on this host."""
+    """A profile whose required evidence is not on this host."""
     if isinstance(view.profile, Absent):
         return ()
-    shipped, evidence = view.facts.runtime.shipped, view.facts.evidence
-    if shipped is False:
-        return (
-            Finding(field="profile", found=f"no launcher `{view.profile.launcher}` in this installation", allowed=()),
-        )
-    if isinstance(shipped, Unknown) or isinstance(evidence, Unknown):
-        return shipped if isinstance(shipped, Unknown) else evidence
+    evidence = view.facts.evidence
+    if isinstance(evidence, Unknown):
+        return evidence
     missing = tuple(kind for kind in view.profile.activation.requires if kind not in evidence)
     return tuple(Finding(field="profile", found=f"no evidence `{kind}` on this host", allowed=()) for kind in missing)
 

@@ -13,7 +13,8 @@ from prespawn import exit_codes
 from prespawn.policy.spelling import shown
 from prespawn.words import blocker_text
 
-from ..gate import Gate
+from ..gate import Checked, Gate
+from ..pumps import Streams
 from .workspaces import workspace_roots
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 PROFILE, ADAPTER = "sandbox-v1", "exec@1"
 VENV = ".venv/bin"  # programs of the workspace's own environment come first
+STDIN, STDOUT, STDERR = 0, 1, 2
 NOT_FOUND = "execution-program-not-found"
 
 
@@ -41,13 +43,20 @@ def run(
     gate = Gate.load(site, workspaces=workspace_roots(workspaces)).reviewing(profile, tuple(words))
     caller_env = {key: os.environ[key] for key in env if key in os.environ}
     checked = gate.check(_declaration(words, profile, env), caller_env=caller_env, extra_path=(VENV,))
-    if not checked.allowed:
+    if not isinstance(checked, Checked) or not checked.allowed:
         return _blocked(gate, checked)
     approval = gate.approval(checked, operator=f"uid {os.getuid()}", reason="typed", origin="command-line")
-    run = gate.launch(checked, approval=approval, caller_env=caller_env, extra_path=(VENV,))
+    run = gate.launch(
+        checked, approval=approval, streams=_streams(), caller_env=caller_env, extra_path=(VENV,)
+    )  # fmt: skip
     if run.outcome is None:
         return _blocked(gate, run.verdict)
     return _ended(run.outcome)
+
+
+def _streams() -> Streams:
+    """Pass all three on; a terminal is never the worker's to read from, and it gets an empty input instead."""
+    return Streams(stdin=None if os.isatty(STDIN) else STDIN, stdout=STDOUT, stderr=STDERR)
 
 
 def _declaration(words: Sequence[str], profile: str, env: Sequence[str]) -> dict[str, object]:

@@ -55,7 +55,7 @@ profile: sandbox-v1
 adapter: exec@1
 cwd: .
 declared_files: []
-env_keys: [TZ]
+env_keys: [LANG]
 execution: {argv: [ls, -la]}
 file_contract: {mode: read-only}
 """

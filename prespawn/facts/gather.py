@@ -53,6 +53,7 @@ def gather(
     registry: str | Unknown,
     most_entries: int,
     launchers: Mapping[str, tuple[str, ...]],
+    always: tuple[str, ...] = (),
     evidence: tuple[str, ...] | Unknown = (),
     caller_env: Mapping[str, str] | None = None,
     extra_path: tuple[str, ...] = (),
@@ -63,7 +64,8 @@ def gather(
 
     ``now`` is the present time in Unix seconds; ``run_id_used`` and ``registry`` are what the registry says of itself
     (see ``Facts`` and ``StateFact``); ``most_entries`` bounds each walk through a tree; ``launchers`` names those of
-    this installation with what each enforces here; ``evidence`` are the kinds that this host has for the profile.
+    this installation with what each enforces here, ``always`` what the parent holds every run to; ``evidence`` are the
+    kinds that this host has for the profile.
     ``caller_env`` holds the variables that the operator passed on by name, ``extra_path`` directories (absolute, or
     relative to the workspace) in which programs are looked for first, ``site_file`` the resolved path of the site's
     file, and ``memo`` what earlier looks wrote down (digests are added to it).
@@ -75,7 +77,7 @@ def gather(
         held.facts = Facts(
             declaration=declaration.digest, now=now, run_id_used=_any(run_id_used), evidence=_any(evidence),
             **gathering.of_places(site_file, registry),
-            **gathering.of_execution(launchers, {} if caller_env is None else caller_env, extra_path),
+            **gathering.of_execution(launchers, always, {} if caller_env is None else caller_env, extra_path),
         )  # fmt: skip
     except BaseException:
         held.close()
@@ -185,7 +187,11 @@ class _Gathering:
     # -- what will run, and where
 
     def of_execution(
-        self, launchers: Mapping[str, tuple[str, ...]], caller_env: Mapping[str, str], extra_path: tuple[str, ...]
+        self,
+        launchers: Mapping[str, tuple[str, ...]],
+        always: tuple[str, ...],
+        caller_env: Mapping[str, str],
+        extra_path: tuple[str, ...],
     ) -> dict[str, Any]:
         """Return the facts about environment, program, runtime, image and host."""
         fixed = {} if isinstance(self.profile, Absent) else self.profile.environment.fixed
@@ -195,7 +201,7 @@ class _Gathering:
             "environment": environment(self.declaration.env_keys, fixed, self.site.env, caller_env, shapes),
             "program": self._program(on, extra_path),
             "host": on,
-            **self._launcher(launchers),
+            **self._launcher(launchers, always),
         }
 
     def _program(self, on: HostFact, extra_path: tuple[str, ...]) -> ProgramFact | Absent:
@@ -220,11 +226,11 @@ class _Gathering:
         path = self.place.path
         return path if isinstance(path, Unknown) or self.held.workspace >= 0 else None
 
-    def _launcher(self, launchers: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    def _launcher(self, launchers: Mapping[str, tuple[str, ...]], always: tuple[str, ...]) -> dict[str, Any]:
         if isinstance(self.profile, Absent):
             return {"runtime": ABSENT, "image": ABSENT}
         root = self._root()
-        fact, fd = runtime(self.look, self.profile, launchers, root if isinstance(root, str) else None)
+        fact, fd = runtime(self.look, self.profile, launchers, always, root if isinstance(root, str) else None)
         self.held.runtime = self.held.own(fd)
         return {"runtime": fact, "image": image(self.profile)}
 

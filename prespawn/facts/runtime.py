@@ -36,15 +36,21 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def runtime(
-    look: Look, profile: Profile, launchers: Mapping[str, tuple[str, ...]], workspace: str | None
+    look: Look,
+    profile: Profile,
+    launchers: Mapping[str, tuple[str, ...]],
+    always: tuple[str, ...],
+    workspace: str | None,
 ) -> tuple[RuntimeFact, int]:
     """Return the fact, and a descriptor of the program where there is one (-1 otherwise).
 
-    ``launchers`` names the launchers of this installation, each with what it enforces on this host.
+    ``launchers`` names the launchers of this installation, each with what it enforces on this host; ``always`` is what
+    the parent itself holds every run to.
     """
     name = profile.launcher if profile.launcher in (BWRAP, DOCKER) else NONE
     fact = RuntimeFact(
-        name=name, shipped=profile.launcher in launchers, enforces=launchers.get(profile.launcher, ()), found=True,
+        name=name, shipped=profile.launcher in launchers, found=True,
+        enforces=(*always, *launchers.get(profile.launcher, ())),
         path=ABSENT, version=ABSENT, digest=ABSENT, works=ABSENT, reachable=ABSENT, attests=False,
     )  # fmt: skip
     if name == NONE:

@@ -1,0 +1,139 @@
+"""Trusted data from where it lies: the shipped modules of literals, and a site's own files.
+
+With the built-in site nothing is opened but the site's usual places; with a file, the file and the profiles beside it
+are read through the strict loaders, and only from places that nobody else could have written.
+"""
+
+from __future__ import annotations
+
+import os
+
+from prespawn.blockers import shipped as blockers
+from prespawn.blockers.rule import compile_rules
+from prespawn.policy import catalogue, shipped
+from prespawn.policy.bundle import Policy
+from prespawn.policy.canonical import digest
+from prespawn.policy.reader import read
+from prespawn.policy.record import Record
+
+from . import site_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from prespawn.blockers.rule import Rule
+    from prespawn.policy.loader import Loader
+    from prespawn.policy.profile import Profile
+    from prespawn.policy.shape import Node
+    from prespawn.policy.site import Site
+
+FORBIDDEN = "forbidden-fields"
+PROFILES = "profiles"  # the folder of a site's own profiles, beside its file
+SITE_BYTES = 1 << 18  # a site file larger than this is a mistake, and is not read
+
+
+class Trusted(Record):
+    """All that a gate is made from; ``site_file`` is None for the built-in site, ``state_dir`` is resolved from ``~``."""
+
+    policy: Policy
+    rules: tuple[Rule, ...]
+    remedies: Mapping[str, str]
+    declaration_keys: Node
+    forbidden: frozenset[str]
+    state_dir: str
+    site_file: str | None
+
+    def reviewing(self, profile: str, vector: tuple[str, ...]) -> Trusted:
+        """Return the same with one more reviewed vector for a profile."""
+        site = self.policy.site
+        argv = {**site.argv, profile: (*site.argv.get(profile, ()), vector)}
+        return self.replace(policy=_policy(site.replace(argv=argv), self.policy.profiles))
+
+
+def load(path: str | None, workspaces: Mapping[str, str]) -> Trusted:
+    """Return what a gate is made from: the named site file, the one in the usual places, or the built-in site.
+
+    ``workspaces`` are roots that the driver sets by name. ``ReadError`` for a file that is wrong or not trusted.
+    """
+    found = site_file.find(path, environ=os.environ, limit=SITE_BYTES)
+    profiles = catalogue.profiles()
+    if found is None:
+        site = _built_in()
+    else:
+        site = read_site(found.data, found.path)
+        profiles |= own_profiles(os.path.join(os.path.dirname(found.path), PROFILES))
+    site = _rooted(site, workspaces)
+    if found is not None:
+        site_file.refuse_inside(found, (expanded(one.root) for one in site.workspaces.values()))
+    policy = _policy(site, profiles)
+    return Trusted(
+        policy=policy,
+        rules=compile_rules(blockers.RULES.values(), policy.lists),
+        remedies={id: rule["remedy"] for id, rule in blockers.RULES.items()},
+        declaration_keys=catalogue.table("declaration/v1"),
+        forbidden=frozenset(policy.lists[FORBIDDEN].names),
+        state_dir=expanded(site.state_dir),
+        site_file=None if found is None else found.path,
+    )
+
+
+def read_site(data: bytes, path: str) -> Site:
+    """Return the site of a file's bytes; ``ReadError`` with its place."""
+    return loader().site(read(data, source=path, family="policy", syntax="yaml"))
+
+
+def own_profiles(folder: str) -> dict[str, Profile]:
+    """Return the profiles of a site's folder, each of which may extend a shipped one and only narrow it."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".yaml"))
+    except FileNotFoundError:
+        return {}
+    files = (site_file.find(os.path.join(folder, name), environ={}, limit=SITE_BYTES) for name in names)
+    documents = [read(file.data, source=file.path, family="policy", syntax="yaml") for file in files if file is not None]
+    return loader().profiles(documents, catalogue.profiles())
+
+
+def loader() -> Loader:
+    """Return the loader of trusted files, which knows the ids that nobody overrides."""
+    return catalogue.loader(frozenset(blockers.RULES))
+
+
+def expanded(path: str) -> str:
+    """Return a path of the site with a leading ``~`` resolved from the password database, never from ``HOME``."""
+    if path != "~" and not path.startswith("~/"):
+        return path
+    return (site_file.home() or "/nonexistent") + path[1:]
+
+
+def _built_in() -> Site:
+    """Return the built-in site, its state where the user keeps state."""
+    site = catalogue.built_in_site()
+    named = os.environ.get("XDG_STATE_HOME", "")
+    home = site_file.state_home(os.environ) if named else None
+    return site if home is None else site.replace(state_dir=os.path.join(home, "prespawn"))
+
+
+def _rooted(site: Site, roots: Mapping[str, str]) -> Site:
+    workspaces = dict(site.workspaces)
+    for name, root in roots.items():
+        if name not in workspaces:
+            from prespawn.policy.errors import InputError
+
+            allowed = ", ".join(f"`{known}`" for known in sorted(workspaces))
+            raise InputError("usage", f"the site has no workspace `{name}`; allowed here: {allowed}")
+        workspaces[name] = workspaces[name].replace(root=os.path.abspath(root))
+    return site.replace(workspaces=workspaces)
+
+
+def _policy(site: Site, profiles: Mapping[str, Profile]) -> Policy:
+    own = {id: profile for id, profile in profiles.items() if id not in shipped.PROFILES}
+    parts = [shipped.DIGEST, blockers.DIGEST, digest(site), digest(own)]
+    return Policy(
+        site=site,
+        profiles=profiles,
+        adapters=catalogue.adapters(),
+        levels=catalogue.levels(),
+        lists=catalogue.named_lists(),
+        digest=digest(parts),
+    )
