@@ -144,10 +144,12 @@ class Loader(Record):
             yield from self._overrides(document, item, below, words=words)
 
     def _extends(self, document: Document) -> str | None:
-        """Return the id that a profile extends; what is no text is left to the table to refuse."""
+        """Return the id that a profile extends, or None."""
         format_of(document, ("profile/v1",))
         named = _root(document).get("extends")
-        return named if isinstance(named, str) else None
+        if named is None or isinstance(named, str):
+            return named
+        raise document.error("type", wording.wrong_type(("extends",), named, ("string", "null")), "extends")
 
     def _waits(self, document: Document, others: Iterable[Document]) -> bool:
         """Say whether a document extends one that has not been read yet."""

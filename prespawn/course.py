@@ -144,7 +144,7 @@ class Course:
         kill(started.pidfd)
         reap_all()
         if self.stop.reason is not None:
-            return Outcome(how=self.stop.reason, init=fallen.init)
+            return Outcome(how=self.stop.reason, stage=fallen.stage, init=fallen.init)
         words = _words(said + _available(started.stderr))
         error = refusal(words, _switch)
         if error is not None:

@@ -20,7 +20,6 @@ import time
 
 from prespawn.checker.admission import Refused, admit
 from prespawn.checker.approval import Approval
-from prespawn.checker.approve import approve, draft
 from prespawn.checker.check import Checker, declaration_invalid
 from prespawn.checker.declaration import Declaration
 from prespawn.checker.selection import profile_of
@@ -122,6 +121,7 @@ class Gate:
 
     def preview(self, checked: Checked, *, run_id: str = "preview") -> tuple[str, ...]:
         """Return the command line that an approved run would amount to, environment values left out."""
+        from prespawn.checker.approve import draft
         from prespawn.launchers.bwrap import described, invocation
 
         with self._gathered(checked.declaration, None, ()) as held:
@@ -160,6 +160,8 @@ class Gate:
         when the run is to end. ``HostError`` if the host fails before the worker's first instruction; the registry says
         then that the run never started.
         """
+        from prespawn.checker.approve import approve
+
         from .launch import started
 
         declaration = checked.declaration

@@ -2,56 +2,189 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-import shutil
-import tempfile
-from typing import TYPE_CHECKING, Any
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from prespawn.checker.plan import Identity
-from support import as_user, runtimes
-from support.scenarios import SCENARIOS, Played, Scenario, judge, played, prepared
+from prespawn.policy.errors import HostError
+from prespawn.pumps import Streams
+from prespawn.supervise import run
+from support import as_user, plans
+from support.sandboxes import GROUP, WORKER, Sandbox, bwrap, sandbox
+from support.scenarios import FLOOD, SCENARIOS, Scenario, judge, records_exits, shell
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["bwrap", "sandbox"]  # the fixtures
 
-WORKER = as_user.USER if runtimes.ROOT else os.getuid()
-
-
-@pytest.fixture(params=runtimes.bubblewraps() or [None], ids=str)
-def bwrap(request: pytest.FixtureRequest) -> str:
-    return runtimes.needed(request.param)
-
-
-@pytest.fixture(params=runtimes.parents())
-def parent(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def home(parent: str) -> Iterator[str]:
-    """A directory with a workspace of the worker's: under root below a directory that the worker may not walk."""
-    directory = tempfile.mkdtemp(prefix="prespawn-test-")
-    os.mkdir(f"{directory}/workspace")
-    if runtimes.ROOT:
-        os.chown(f"{directory}/workspace", WORKER, WORKER)
-        os.chmod(directory, 0o700 if parent == "root" else 0o755)
-    yield directory
-    shutil.rmtree(directory)
-
-
-def play(scenario: Scenario, parent: str, bwrap: str, home: str, **changes: Any) -> Played:
-    """Play a scenario against a real bubblewrap."""
-    gid = WORKER if runtimes.ROOT else os.getgid()
-    identity = Identity(uid=WORKER, gid=gid, inner_uid=1000, inner_gid=1000)
-    fields = {**prepared(scenario, bwrap, f"{home}/workspace", identity, live=True), **changes}
-    drops = runtimes.ROOT and parent == "user"
-    seen = as_user.call(WORKER if drops else None, played, scenario, fields)
-    assert isinstance(seen, Played)
-    return seen
+TRUE = Scenario("true", ("true",), {})
+KILLS = int(os.environ.get("PRESPAWN_KILLS", "20"))
+CLONE_NEWUSER = 0x10000000
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_scenario_ends_as_it_should(scenario: Scenario, parent: str, bwrap: str, home: str) -> None:
-    judge(scenario, play(scenario, parent, bwrap, home))
+def test_scenario_ends_as_it_should(scenario: Scenario, sandbox: Sandbox) -> None:
+    judge(scenario, sandbox.play(scenario))
+
+
+def test_option_that_bubblewrap_refuses_is_a_failed_set_up(sandbox: Sandbox) -> None:
+    identity = sandbox.fields(TRUE)["identity"].replace(inner_uid=-1)
+    seen = sandbox.play(TRUE, identity=identity)
+    assert (seen.outcome["how"], seen.outcome["stage"]) == ("setup-failed", "runtime")
+    assert "Invalid uid: -1" in seen.outcome["detail"]
+
+
+def without_user_namespaces(values: dict[str, Any]) -> tuple[str, str]:
+    """Run where the kernel grants no further user namespace: in one of our own that says so."""
+    uid, gid = os.geteuid(), os.getegid()
+    assert ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUSER) == 0
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        Path(f"/proc/self/{name}").write_text(text)
+    Path("/proc/sys/user/max_user_namespaces").write_text("0")
+    try:
+        run(plans.plan(**values))
+    except HostError as error:
+        return error.id, str(error)
+    return "", ""
+
+
+def test_host_that_refuses_user_namespaces_is_a_named_error(sandbox: Sandbox) -> None:
+    if sandbox.parent == "root":
+        pytest.skip("a root parent cannot become another user inside a user namespace of its own")
+    error, message = sandbox.call(without_user_namespaces, sandbox.fields(TRUE))
+    assert error == "user-namespaces-refused"
+    assert message.startswith("this host refuses user namespaces to `bwrap`: `user.max_user_namespaces=0`; `apt install")
+
+
+def test_source_that_changed_since_the_check_starts_nothing(sandbox: Sandbox) -> None:
+    values = sandbox.fields(TRUE)
+    os.rename(sandbox.workspace, f"{sandbox.home}/moved")
+    os.mkdir(sandbox.workspace)
+    seen = sandbox.call(_play_true, values)
+    assert seen == ("workspace-root-identity-changed", 0)
+
+
+def _play_true(values: dict[str, Any]) -> tuple[str, int]:
+    from support.scenarios import played
+
+    seen = played(TRUE, values)
+    return seen.error, seen.spawns
+
+
+def test_workspace_that_is_renamed_while_it_is_held_open_is_still_the_one(sandbox: Sandbox) -> None:
+    Path(sandbox.workspace, "mark").write_text("right")
+    values = sandbox.fields(Scenario("cat", ("cat", "mark"), {}))
+    os.rename(sandbox.workspace, f"{sandbox.home}/moved")
+    os.mkdir(sandbox.workspace)
+    fd = os.open(f"{sandbox.home}/moved", os.O_PATH)
+
+    def play() -> str:
+        out = os.memfd_create("out")
+        run(plans.plan(**values), Streams(stdout=out), opened={sandbox.workspace: fd})
+        return os.pread(out, 100, 0).decode()
+
+    assert sandbox.call(play) == "right"
+    os.close(fd)
+
+
+def test_reader_that_goes_away_ends_the_worker_as_it_would_without_us(sandbox: Sandbox) -> None:
+    def play() -> tuple[str, int | None, int | None]:
+        reading, writing = os.pipe()
+        threading.Timer(0.2, os.close, (reading,)).start()
+        outcome = run(plans.plan(**sandbox.fields(Scenario("yes", ("yes",), {}))), Streams(stdout=writing))
+        return outcome.how, outcome.signal, outcome.status
+
+    end = ("signalled", 13, None) if records_exits() else ("exited", None, 141)
+    assert sandbox.call(play) == end
+
+
+def test_worker_that_lies_about_its_exit_is_judged_by_the_kernel(sandbox: Sandbox) -> None:
+    """Same uid and no filter: the worker can write to its init's memory; the kernel's record is beyond its reach."""
+    if not records_exits():
+        pytest.skip("this kernel keeps no record of how a process ended")
+    seen = sandbox.play(Scenario("killed", shell("kill -TERM $$"), {}))
+    assert (seen.outcome["how"], seen.outcome["signal"]) == ("signalled", 15)
+
+
+def test_worker_that_kills_everything_it_can_only_ends_itself(sandbox: Sandbox) -> None:
+    seen = sandbox.play(Scenario("kill -1", shell("sleep 600 & kill -KILL -1; exit 3"), {"how": "exited"}))
+    assert (seen.outcome["how"], seen.outcome["status"]) == ("exited", 3)
+
+
+def killed_parents(values: dict[str, Any], moments: list[float]) -> list[list[str]]:
+    """Start a launch in a process, kill that process at some moment, and return what was left of each launch."""
+    left = []
+    for moment in moments:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.write(writing, b"x")
+            run(plans.plan(**values))
+            os._exit(0)
+        os.read(reading, 1)
+        time.sleep(moment)
+        os.kill(pid, 9)
+        left.append(as_user.remaining(3.0))
+        os.close(reading)
+        os.close(writing)
+    return left
+
+
+def test_parent_killed_at_any_moment_leaves_no_process_and_no_mount(sandbox: Sandbox) -> None:
+    mounts = Path("/proc/self/mountinfo").read_text()
+    chance = random.Random(f"{sandbox.parent} {sandbox.bwrap}")
+    moments = [chance.uniform(0, 0.03) for _ in range(KILLS)]
+    scenario = Scenario("detached", shell("setsid sleep 600 & sleep 600"), {})
+    left = sandbox.call(killed_parents, sandbox.fields(scenario), moments)
+    assert left == [[]] * KILLS
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+
+
+def parallel(values: dict[str, Any], threads: int, each: int) -> tuple[set[tuple[str, int | None]], int]:
+    ends: set[tuple[str, int | None]] = set()
+    before = len(os.listdir("/proc/self/fd"))
+
+    def several() -> None:
+        for _ in range(each):
+            outcome = run(plans.plan(**values), Streams(stdin=b"7"))
+            ends.add((outcome.how, outcome.status))
+
+    running = [threading.Thread(target=several) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return ends, len(os.listdir("/proc/self/fd")) - before
+
+
+def test_runs_from_many_threads_do_not_disturb_each_other(sandbox: Sandbox) -> None:
+    values = sandbox.fields(Scenario("stdin", shell("read code; exit $code"), {}))
+    mounts = Path("/proc/self/mountinfo").read_text()
+    assert sandbox.call(parallel, values, 8, 5) == ({("exited", 7)}, 0)
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+
+
+def test_children_of_the_host_program_are_its_own(sandbox: Sandbox) -> None:
+    def play() -> tuple[str, int]:
+        pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 9"], {})
+        how = run(plans.plan(**sandbox.fields(TRUE))).how
+        return how, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    assert sandbox.call(play) == ("exited", 9)
+
+
+def test_flood_of_a_detached_child_ends_with_the_run(sandbox: Sandbox) -> None:
+    seen = sandbox.play(Scenario("flood", shell(f"setsid sh -c '{FLOOD}' & sleep 0.2; exit 2"), {}, limits={"output": 1 << 30}))
+    assert (seen.outcome["how"], seen.outcome["status"]) == ("exited", 2)
+    assert seen.seconds < 3
+
+
+def test_workspace_of_the_worker_is_written_as_the_worker(sandbox: Sandbox) -> None:
+    sandbox.inside("touch file; mkdir dir; ln -s file link; mkfifo fifo; chmod 0640 file")
+    for name in ("file", "dir", "link", "fifo"):
+        status = os.lstat(f"{sandbox.workspace}/{name}")
+        assert (status.st_uid, status.st_gid) == (WORKER, GROUP), name

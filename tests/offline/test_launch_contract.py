@@ -4,52 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
-import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from prespawn import kernel
 from prespawn.checker.plan import Identity, Plan
+from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
 from prespawn.supervise import run
-from support import as_user, plans, scripted_bwrap
-from support.scenarios import SCENARIOS, Played, Scenario, judge, played, prepared, shell
+from support import plans
+from support.ordinary import as_ordinary_user, fields, home
+from support.scenarios import SCENARIOS, Played, Scenario, judge, played, shell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from prespawn.hold import Held
 
-ROOT = os.geteuid() == 0
-"""This lane needs no root: under root each run is played in a process that has become an ordinary user."""
-
-
-@pytest.fixture
-def home() -> Iterator[str]:
-    """A directory that the ordinary user may walk, with a workspace that belongs to them."""
-    directory = tempfile.mkdtemp(prefix="prespawn-test-")
-    os.chmod(directory, 0o755)
-    os.mkdir(f"{directory}/workspace")
-    if ROOT:
-        os.chown(f"{directory}/workspace", as_user.USER, as_user.USER)
-    yield directory
-    shutil.rmtree(directory)
-
-
-def fields(scenario: Scenario, home: str) -> dict[str, Any]:
-    """Return the plan's fields for a scenario against the scripted runtime."""
-    uid, gid = (as_user.USER, as_user.USER) if ROOT else (os.getuid(), os.getgid())
-    runtime = scripted_bwrap.install(home, scenario.mode)
-    identity = Identity(uid=uid, gid=gid, inner_uid=1000, inner_gid=1000)
-    return prepared(scenario, runtime, f"{home}/workspace", identity, live=False)
-
-
-def as_ordinary_user(function: Callable[..., Any], *arguments: Any) -> Any:
-    return as_user.call(as_user.USER if ROOT else None, function, *arguments)
+__all__ = ["home"]  # the fixture
 
 
 def play(scenario: Scenario, home: str, **changes: Any) -> Played:
@@ -180,6 +156,25 @@ def test_descriptor_of_the_check_is_used_and_no_name_looked_up(home: str) -> Non
     values = fields(TRUE, home)
     gone(home)
     assert as_ordinary_user(held_open, values, f"{home}/workspace", f"{home}/moved") == "exited"
+
+
+def untraceable(values: dict[str, Any]) -> tuple[str, str]:
+    def refuse(request: int, pid: int, data: int = 0) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    kernel.ptrace = refuse  # in this process alone: as Yama, a seccomp filter or an unreadable program make it
+    try:
+        run(plans.plan(**values))
+    except HostError as error:
+        return error.id, str(error)
+    return "", ""
+
+
+def test_host_that_refuses_ptrace_is_a_named_error(home: str) -> None:
+    error, message = as_ordinary_user(untraceable, fields(marked(home), home))
+    assert error == "ptrace-refused"
+    assert message.startswith("this host does not let the parent trace the process that it started; allowed here: ptrace")
+    assert os.listdir(f"{home}/workspace") == []
 
 
 class Refused(Exception):

@@ -50,6 +50,11 @@ def _mutated(draw: st.DrawFn, valid: Strategy) -> Any:
     return document
 
 
+def values(rules: Rules, *, record: bool = False) -> Strategy:
+    """Valid values of one rule set, or with ``record`` of a mapping with these named fields."""
+    return _record(rules) if record else _values(rules)
+
+
 def _values(rules: Rules) -> Strategy:
     typed = [_TYPED[type](rule) for rule in rules.get("anyof", (rules,)) for type in types(rule)]
     return st.one_of(*typed, st.none()) if rules.get("nullable") else st.one_of(*typed)

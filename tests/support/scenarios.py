@@ -128,7 +128,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         limits={"wall_clock": 500},
     ),
     Scenario("cancelled", shell("echo on; sleep 600"), {"how": "cancelled", "status": None}, cancel=0.3, stdout=b"on\n"),
-    Scenario("cancelled before it starts", shell("echo on; sleep 600"), {"how": "cancelled", "status": None}, cancel=0.0),
+    Scenario(
+        "cancelled before it starts", shell("echo on; sleep 600"), {"how": "cancelled", "status": None, "stdout": 0}, cancel=0.0
+    ),
     Scenario(
         "detached child keeps stdout open", shell("setsid sh -c 'sleep 600' & echo done"),
         {"how": "exited", "status": 0}, stdout=b"done\n", within=2.0,

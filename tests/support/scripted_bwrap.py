@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 
 MODE = ""
@@ -153,6 +154,7 @@ def as_init(tell: int, environment: dict[str, str], argv: list[str]) -> None:
 def as_payload(failed: int, environment: dict[str, str], argv: list[str]) -> None:
     """The worker's program."""
     prctl(PR_SET_PDEATHSIG, SIGKILL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so across an exec
     os.environ.clear()
     os.environ.update(environment)
     try:
