@@ -22,7 +22,7 @@ NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # offsets in seccomp_data; six argum
 
 MOST = 4096  # BPF_MAXINSNS
 
-_REACH = 255 - 1  # an offset is one byte; one less, as the other way of a branch may need an instruction in between
+_REACH = 254  # an offset is one byte; one less, as the other way of a branch may need an instruction in between
 
 
 class Program:
@@ -30,6 +30,7 @@ class Program:
 
     def __init__(self) -> None:
         self._written: list[tuple[int, int, int, int]] = []  # the last instruction first
+        self._ends: dict[int, int] = {}  # by what they return
         self._nearest: dict[int, int] = {}  # by place: the copy of it, or the jump to it, that was written last
 
     def __len__(self) -> int:
@@ -37,10 +38,9 @@ class Program:
 
     def returns(self, value: int) -> int:
         """Write an end, or return the place of an equal one."""
-        instruction = (RETURN, 0, 0, value)
-        if instruction in self._written:
-            return self._written.index(instruction)
-        return self._write(*instruction)
+        if value not in self._ends:
+            self._ends[value] = self._write(RETURN, 0, 0, value)
+        return self._ends[value]
 
     def load(self, offset: int, then: int) -> int:
         """Write a load of 32 bits of ``seccomp_data``; ``then`` is the place that follows."""
@@ -74,7 +74,7 @@ class Program:
     def _near(self, place: int) -> int:
         """Return a place within reach at which the program goes on as at this one."""
         nearest = self._nearest.get(place, place)
-        return nearest if len(self._written) - nearest - 1 <= _REACH - 1 else self._repeat(place)
+        return nearest if len(self._written) - nearest - 1 <= _REACH else self._repeat(place)
 
     def _repeat(self, place: int) -> int:
         code, _, _, value = self._written[place]

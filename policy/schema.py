@@ -5,7 +5,8 @@ A schema file is a ``schema/v1`` document whose ``fields`` are Cerberus rules, e
 * ``doc``: one sentence, with the unit;
 * ``narrower``: the direction in which the field gives less authority, from the closed set of ``policy.authority``;
   every field of a format with ``authority: true`` has one. ``absent`` says on which end null stands where it could be
-  either, ``hidden: true`` that values are never shown.
+  either, ``hidden: true`` that values are never shown;
+* ``form``: what a pattern asks for, in words, where the pattern itself would not be read.
 
 Of Cerberus' rules a subset is accepted, in which three engines can agree: ``_RULES`` says which ones each type takes.
 A rule that one of them would read otherwise is refused here, as is a pattern that means different texts in Python and
@@ -36,7 +37,7 @@ _RULES: Mapping[str, set[str]] = {
 }  # fmt: skip
 _SHORTHANDS = ("\\d", "\\w", "\\s", "\\D", "\\W", "\\S", "\\b", "\\B", "\\A", "\\Z")  # other letters in each language
 _SIGNS = ("$", "^", ".")  # mean a line's end or any character but some, and which ones differs
-_META = {"doc", "narrower", "absent", "hidden"}
+_META = {"doc", "form", "narrower", "absent", "hidden"}
 
 
 def read_schema(document: Document) -> Format:

@@ -8,7 +8,7 @@ A table is a tuple of alternatives, a *node*; each is a tuple that begins with i
 
     ("null",) ("boolean",) ("json",) ("none",) ("bytes",) ("duration",)
     ("integer", low, high)
-    ("string", pattern or None, words or None, shortest, longest or None)
+    ("string", pattern or None, words or None, shortest, longest or None, the pattern in words or None)
     ("list", node of the items, shortest, longest or None, all different)
     ("dict", {name: (required, node) or (False, node, default)})
     ("map", node of the keys, node of the values, shortest, longest or None)
@@ -138,11 +138,11 @@ def _amount(value: str | int, rule: Rule, at: Pointer, base: object, faults: lis
 
 
 def _string(value: str, rule: Rule, at: Pointer, base: object, faults: list[Fault]) -> str:
-    _, pattern, words, low, high = rule
+    _, pattern, words, low, high, form = rule
     if words is not None and value not in words:
         faults.append(Fault(cause="value", message=wording.not_allowed(at, value, words), at=at))
     if pattern is not None and not _matches(pattern, value):
-        faults.append(Fault(cause="pattern", message=wording.no_match(at, value, pattern), at=at))
+        faults.append(Fault(cause="pattern", message=wording.no_match(at, value, pattern, form), at=at))
     _length(value, low, high, at, faults)
     return value
 

@@ -15,21 +15,33 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('adapter/v1',), 0, None),)),
-                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}', None, 0, None),)),
-                'title': (True, (('string', None, None, 1, 200),)),
-                'profiles': (True, (('list', (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),), 0, 100, True),)),
+                'prespawn': (True, (('string', None, ('adapter/v1',), 0, None, None),)),
+                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}', None, 0, None, None),)),
+                'title': (True, (('string', None, None, 1, 200, None),)),
+                'profiles': (True, (('list', (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),), 0, 100, True),)),
                 'takes': (
                     True,
-                    (('list', (('string', None, ('argv', 'input', 'model', 'session'), 0, None),), 0, None, True),),
+                    (
+                        (
+                            'list',
+                            (('string', None, ('argv', 'input', 'model', 'session'), 0, None, None),),
+                            0,
+                            None,
+                            True,
+                        ),
+                    ),
                 ),
-                'tools': (False, (('list', (('string', '[A-Za-z][A-Za-z0-9_-]{0,62}', None, 0, None),), 0, 100, True),), []),
+                'tools': (
+                    False,
+                    (('list', (('string', '[A-Za-z][A-Za-z0-9_-]{0,62}', None, 0, None, None),), 0, 100, True),),
+                    [],
+                ),
                 'blockers': (
                     False,
                     (
                         (
                             'list',
-                            (('string', '[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}', None, 0, None),),
+                            (('string', '[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),),
                             0,
                             100,
                             True,
@@ -37,7 +49,10 @@ TABLES: dict[str, Any] = {
                     ),
                     [],
                 ),
-                'level_at_most': (True, (('string', None, ('unknown', 'logical', 'workspace', 'worktree', 'container'), 0, None),)),
+                'level_at_most': (
+                    True,
+                    (('string', None, ('unknown', 'logical', 'workspace', 'worktree', 'container'), 0, None, None),),
+                ),
             },
         ),
     ),
@@ -45,23 +60,23 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('approval/v1',), 0, None),)),
-                'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
+                'prespawn': (True, (('string', None, ('approval/v1',), 0, None, None),)),
+                'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
                 'digests': (
                     True,
                     (
                         (
                             'dict',
                             {
-                                'declaration': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None),)),
-                                'policy': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None),)),
-                                'blockers': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None),)),
+                                'declaration': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                'policy': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                'blockers': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
                             },
                         ),
                     ),
                 ),
-                'operator': (True, (('string', '[^\\x00-\\x1f\\x7f]*', None, 1, 200),)),
-                'reason': (True, (('string', None, None, 1, 1000),)),
+                'operator': (True, (('string', '[^\\x00-\\x1f\\x7f]*', None, 1, 200, None),)),
+                'reason': (True, (('string', None, None, 1, 1000, None),)),
                 'approved_at': (True, (('integer', 0, 9007199254740991),)),
                 'expires_at': (True, (('integer', 1, 9007199254740991),)),
                 'accepts': (
@@ -69,7 +84,16 @@ TABLES: dict[str, Any] = {
                     (
                         (
                             'list',
-                            (('string', '(?:[a-z0-9][a-z0-9-]{0,62}/)?[a-z0-9][a-z0-9-]{0,62}', None, 0, None),),
+                            (
+                                (
+                                    'string',
+                                    '(?:[a-z0-9][a-z0-9-]{0,62}/)?[a-z0-9][a-z0-9-]{0,62}',
+                                    None,
+                                    0,
+                                    None,
+                                    None,
+                                ),
+                            ),
                             0,
                             200,
                             True,
@@ -84,8 +108,8 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('blocker/v1',), 0, None),)),
-                'id': (True, (('string', '([a-z0-9-]{1,62}/)?[a-z][a-z0-9-]{0,62}', None, 0, None),)),
+                'prespawn': (True, (('string', None, ('blocker/v1',), 0, None, None),)),
+                'id': (True, (('string', '([a-z0-9-]{1,62}/)?[a-z][a-z0-9-]{0,62}', None, 0, None, None),)),
                 'boundary': (
                     True,
                     (
@@ -114,22 +138,23 @@ TABLES: dict[str, Any] = {
                             ),
                             0,
                             None,
+                            None,
                         ),
                     ),
                 ),
-                'title': (True, (('string', None, None, 1, 120),)),
+                'title': (True, (('string', None, None, 1, 120, None),)),
                 'portable': (True, (('boolean',),)),
-                'status': (True, (('string', None, ('active', 'retired'), 0, None),)),
+                'status': (True, (('string', None, ('active', 'retired'), 0, None, None),)),
                 'since': (True, (('integer', 1, 9007199254740991),)),
-                'phase': (True, (('string', None, ('check', 'execute', 'launch'), 0, None),)),
-                'operator': (True, (('string', None, ('never', 'once'), 0, None),)),
-                'each': (True, (('string', None, None, 0, None), ('null',))),
-                'unless': (True, (('list', (('string', None, None, 0, None),), 0, None, True),)),
+                'phase': (True, (('string', None, ('check', 'execute', 'launch'), 0, None, None),)),
+                'operator': (True, (('string', None, ('never', 'once'), 0, None, None),)),
+                'each': (True, (('string', None, None, 0, None, None), ('null',))),
+                'unless': (True, (('list', (('string', None, None, 0, None, None),), 0, None, True),)),
                 'when': (
                     True,
                     (
-                        ('string', None, ('function', 'raised'), 0, None),
-                        ('map', (('string', None, None, 0, None),), (('json',), ('null',)), 0, None),
+                        ('string', None, ('function', 'raised'), 0, None, None),
+                        ('map', (('string', None, None, 0, None, None),), (('json',), ('null',)), 0, None),
                     ),
                 ),
                 'report': (
@@ -138,16 +163,16 @@ TABLES: dict[str, Any] = {
                         (
                             'dict',
                             {
-                                'field': (True, (('string', None, None, 0, None),)),
-                                'found': (True, (('string', None, None, 0, None),)),
-                                'allowed': (True, (('list', (('string', None, None, 0, None),), 0, None, False),)),
+                                'field': (True, (('string', None, None, 0, None, None),)),
+                                'found': (True, (('string', None, None, 0, None, None),)),
+                                'allowed': (True, (('list', (('string', None, None, 0, None, None),), 0, None, False),)),
                             },
                         ),
                     ),
                 ),
-                'why': (True, (('string', None, None, 20, None),)),
-                'remedy': (True, (('string', None, None, 10, None),)),
-                'reference': (True, (('list', (('string', None, None, 0, None),), 0, None, False),)),
+                'why': (True, (('string', None, None, 20, None, None),)),
+                'remedy': (True, (('string', None, None, 10, None, None),)),
+                'reference': (True, (('list', (('string', None, None, 0, None, None),), 0, None, False),)),
                 'cases': (
                     True,
                     (
@@ -157,10 +182,10 @@ TABLES: dict[str, Any] = {
                                 (
                                     'dict',
                                     {
-                                        'name': (True, (('string', None, None, 1, None),)),
+                                        'name': (True, (('string', None, None, 1, None, None),)),
                                         'phase': (
                                             False,
-                                            (('string', None, ('check', 'execute', 'launch'), 0, None),),
+                                            (('string', None, ('check', 'execute', 'launch'), 0, None, None),),
                                             'check',
                                         ),
                                         'set': (
@@ -168,7 +193,7 @@ TABLES: dict[str, Any] = {
                                             (
                                                 (
                                                     'map',
-                                                    (('string', None, None, 0, None),),
+                                                    (('string', None, None, 0, None, None),),
                                                     (('json',), ('null',)),
                                                     0,
                                                     None,
@@ -176,8 +201,8 @@ TABLES: dict[str, Any] = {
                                             ),
                                             {},
                                         ),
-                                        'remove': (False, (('string', None, None, 0, None),)),
-                                        'forget': (False, (('string', None, None, 0, None),)),
+                                        'remove': (False, (('string', None, None, 0, None, None),)),
+                                        'forget': (False, (('string', None, None, 0, None, None),)),
                                         'passes': (False, (('boolean',),)),
                                         'blocks': (
                                             False,
@@ -185,7 +210,7 @@ TABLES: dict[str, Any] = {
                                                 (
                                                     'dict',
                                                     {
-                                                        'field': (True, (('string', None, None, 0, None),)),
+                                                        'field': (True, (('string', None, None, 0, None, None),)),
                                                         'found': (False, (('json',), ('null',))),
                                                         'allowed': (
                                                             False,
@@ -194,7 +219,7 @@ TABLES: dict[str, Any] = {
                                                         ),
                                                         'because': (
                                                             False,
-                                                            (('string', None, ('fail', 'unknown'), 0, None),),
+                                                            (('string', None, ('fail', 'unknown'), 0, None, None),),
                                                             'fail',
                                                         ),
                                                     },
@@ -217,20 +242,25 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('declaration/v1',), 0, None),)),
-                'run_id': (False, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
-                'workspace': (False, (('string', '[A-Za-z0-9][A-Za-z0-9._-]{0,62}', None, 0, None),)),
-                'profile': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
-                'adapter': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}', None, 0, None),)),
-                'level': (False, (('string', None, ('logical', 'workspace', 'worktree', 'container'), 0, None),)),
-                'cwd': (False, (('string', None, None, 1, 4096),)),
-                'declared_files': (True, (('list', (('string', None, None, 1, 4096),), 0, None, False),)),
-                'env_keys': (True, (('list', (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255),), 0, None, False),)),
-                'log_path': (False, (('string', None, None, 1, 4096),)),
-                'registry_path': (False, (('string', None, None, 1, 4096),)),
+                'prespawn': (True, (('string', None, ('declaration/v1',), 0, None, None),)),
+                'run_id': (False, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'workspace': (False, (('string', '[A-Za-z0-9][A-Za-z0-9._-]{0,62}', None, 0, None, None),)),
+                'profile': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'adapter': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}', None, 0, None, None),)),
+                'level': (False, (('string', None, ('logical', 'workspace', 'worktree', 'container'), 0, None, None),)),
+                'cwd': (False, (('string', None, None, 1, 4096, None),)),
+                'declared_files': (True, (('list', (('string', None, None, 1, 4096, None),), 0, None, False),)),
+                'env_keys': (True, (('list', (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255, None),), 0, None, False),)),
+                'log_path': (False, (('string', None, None, 1, 4096, None),)),
+                'registry_path': (False, (('string', None, None, 1, 4096, None),)),
                 'execution': (
                     False,
-                    (('dict', {'argv': (True, (('list', (('string', None, None, 0, None),), 1, None, False),))}),),
+                    (
+                        (
+                            'dict',
+                            {'argv': (True, (('list', (('string', None, None, 0, None, None),), 1, None, False),))},
+                        ),
+                    ),
                 ),
                 'file_contract': (
                     True,
@@ -238,8 +268,8 @@ TABLES: dict[str, Any] = {
                         (
                             'dict',
                             {
-                                'mode': (True, (('string', None, ('mutation', 'read-only'), 0, None),)),
-                                'allowed_paths': (False, (('list', (('string', None, None, 1, 4096),), 1, None, False),)),
+                                'mode': (True, (('string', None, ('mutation', 'read-only'), 0, None, None),)),
+                                'allowed_paths': (False, (('list', (('string', None, None, 1, 4096, None),), 1, None, False),)),
                             },
                         ),
                     ),
@@ -250,21 +280,21 @@ TABLES: dict[str, Any] = {
                         (
                             'dict',
                             {
-                                'system': (False, (('string', None, None, 0, 1048576),)),
-                                'prompt': (True, (('string', None, None, 0, 1048576),)),
+                                'system': (False, (('string', None, None, 0, 1048576, None),)),
+                                'prompt': (True, (('string', None, None, 0, 1048576, None),)),
                             },
                         ),
                     ),
                 ),
-                'model': (False, (('string', '[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}', None, 0, None),)),
+                'model': (False, (('string', '[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}', None, 0, None, None),)),
                 'session': (
                     False,
                     (
                         (
                             'dict',
                             {
-                                'intent': (True, (('string', None, ('new', 'resume'), 0, None),)),
-                                'id': (False, (('string', None, None, 1, 200),)),
+                                'intent': (True, (('string', None, ('new', 'resume'), 0, None, None),)),
+                                'id': (False, (('string', None, None, 1, 200, None),)),
                             },
                         ),
                     ),
@@ -277,15 +307,15 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('levels/v1',), 0, None),)),
-                'base': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
+                'prespawn': (True, (('string', None, ('levels/v1',), 0, None, None),)),
+                'base': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
                 'boundaries': (
                     True,
                     (
                         (
                             'map',
-                            (('string', '[a-z][A-Za-z]{0,62}', None, 0, None),),
-                            (('string', None, None, 1, 300),),
+                            (('string', '[a-z][A-Za-z]{0,62}', None, 0, None, None),),
+                            (('string', None, None, 1, 300, None),),
                             1,
                             64,
                         ),
@@ -300,8 +330,8 @@ TABLES: dict[str, Any] = {
                                 (
                                     'dict',
                                     {
-                                        'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
-                                        'title': (True, (('string', None, None, 1, 300),)),
+                                        'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                                        'title': (True, (('string', None, None, 1, 300, None),)),
                                         'claims': (
                                             True,
                                             (
@@ -320,6 +350,7 @@ TABLES: dict[str, Any] = {
                                                                             None,
                                                                             0,
                                                                             None,
+                                                                            None,
                                                                         ),
                                                                     ),
                                                                 ),
@@ -331,6 +362,7 @@ TABLES: dict[str, Any] = {
                                                                             '[a-z][A-Za-z]{0,62}',
                                                                             None,
                                                                             0,
+                                                                            None,
                                                                             None,
                                                                         ),
                                                                     ),
@@ -349,6 +381,7 @@ TABLES: dict[str, Any] = {
                                                                             ),
                                                                             0,
                                                                             None,
+                                                                            None,
                                                                         ),
                                                                     ),
                                                                 ),
@@ -361,6 +394,7 @@ TABLES: dict[str, Any] = {
                                                                             ('check', 'attested', 'terminal'),
                                                                             0,
                                                                             None,
+                                                                            None,
                                                                         ),
                                                                     ),
                                                                 ),
@@ -369,7 +403,7 @@ TABLES: dict[str, Any] = {
                                                                     (
                                                                         (
                                                                             'map',
-                                                                            (('string', None, None, 0, None),),
+                                                                            (('string', None, None, 0, None, None),),
                                                                             (('json',), ('null',)),
                                                                             0,
                                                                             None,
@@ -403,12 +437,12 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('list/v1',), 0, None),)),
-                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
-                'title': (True, (('string', None, None, 1, 300),)),
-                'names': (False, (('list', (('string', None, None, 1, 300),), 0, 5000, True),), []),
-                'prefixes': (False, (('list', (('string', None, None, 1, 300),), 0, 1000, True),), []),
-                'suffixes': (False, (('list', (('string', None, None, 1, 300),), 0, 1000, True),), []),
+                'prespawn': (True, (('string', None, ('list/v1',), 0, None, None),)),
+                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'title': (True, (('string', None, None, 1, 300, None),)),
+                'names': (False, (('list', (('string', None, None, 1, 300, None),), 0, 5000, True),), []),
+                'prefixes': (False, (('list', (('string', None, None, 1, 300, None),), 0, 1000, True),), []),
+                'suffixes': (False, (('list', (('string', None, None, 1, 300, None),), 0, 1000, True),), []),
                 'ignore_case': (False, (('boolean',),), False),
                 'shapes': (
                     False,
@@ -419,8 +453,8 @@ TABLES: dict[str, Any] = {
                                 (
                                     'dict',
                                     {
-                                        'name': (True, (('string', None, None, 1, 100),)),
-                                        'pattern': (True, (('string', None, None, 1, 1000),)),
+                                        'name': (True, (('string', None, None, 1, 100, None),)),
+                                        'pattern': (True, (('string', None, None, 1, 1000, None),)),
                                     },
                                 ),
                             ),
@@ -438,11 +472,11 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('profile/v1',), 0, None),)),
-                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
-                'title': (False, (('string', None, None, 0, 200),), ''),
-                'extends': (False, (('string', None, None, 0, None), ('null',)), None),
-                'launcher': (True, (('string', None, ('bwrap', 'docker', 'letta', 'local', 'worktree'), 0, None),)),
+                'prespawn': (True, (('string', None, ('profile/v1',), 0, None, None),)),
+                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'title': (False, (('string', None, None, 0, 200, None),), ''),
+                'extends': (False, (('string', None, None, 0, None, None), ('null',)), None),
+                'launcher': (True, (('string', None, ('bwrap', 'docker', 'letta', 'local', 'worktree'), 0, None, None),)),
                 'level': (
                     True,
                     (
@@ -451,11 +485,29 @@ TABLES: dict[str, Any] = {
                             {
                                 'minimum': (
                                     True,
-                                    (('string', None, ('logical', 'workspace', 'worktree', 'container'), 0, None),),
+                                    (
+                                        (
+                                            'string',
+                                            None,
+                                            ('logical', 'workspace', 'worktree', 'container'),
+                                            0,
+                                            None,
+                                            None,
+                                        ),
+                                    ),
                                 ),
                                 'promises': (
                                     True,
-                                    (('string', None, ('logical', 'workspace', 'worktree', 'container'), 0, None),),
+                                    (
+                                        (
+                                            'string',
+                                            None,
+                                            ('logical', 'workspace', 'worktree', 'container'),
+                                            0,
+                                            None,
+                                            None,
+                                        ),
+                                    ),
                                 ),
                             },
                         ),
@@ -467,9 +519,9 @@ TABLES: dict[str, Any] = {
                         (
                             'dict',
                             {
-                                'access': (True, (('string', None, ('read', 'write'), 0, None),)),
-                                'git': (True, (('string', None, ('absent', 'read-only', 'writable'), 0, None),)),
-                                'source': (False, (('string', None, ('lease', 'site'), 0, None),), 'site'),
+                                'access': (True, (('string', None, ('read', 'write'), 0, None, None),)),
+                                'git': (True, (('string', None, ('absent', 'read-only', 'writable'), 0, None, None),)),
+                                'source': (False, (('string', None, ('lease', 'site'), 0, None, None),), 'site'),
                             },
                         ),
                         ('null',),
@@ -477,35 +529,51 @@ TABLES: dict[str, Any] = {
                 ),
                 'state': (
                     False,
-                    (('dict', {'access': (True, (('string', None, ('read', 'write'), 0, None),))}), ('null',)),
+                    (('dict', {'access': (True, (('string', None, ('read', 'write'), 0, None, None),))}), ('null',)),
                     None,
                 ),
                 'root': (
                     True,
-                    (('dict', {'system': (True, (('string', None, ('host', 'image', 'read-only'), 0, None),))}),),
+                    (
+                        (
+                            'dict',
+                            {'system': (True, (('string', None, ('host', 'image', 'read-only'), 0, None, None),))},
+                        ),
+                    ),
                 ),
-                'network': (True, (('dict', {'mode': (True, (('string', None, ('broker', 'host', 'none'), 0, None),))}),)),
+                'network': (
+                    True,
+                    (('dict', {'mode': (True, (('string', None, ('broker', 'host', 'none'), 0, None, None),))}),),
+                ),
                 'process': (
                     True,
                     (
                         (
                             'dict',
                             {
-                                'uid': (True, (('string', None, ('caller', 'worker'), 0, None),)),
+                                'uid': (True, (('string', None, ('caller', 'worker'), 0, None, None),)),
                                 'capabilities': (
                                     False,
-                                    (('list', (('string', 'CAP_[A-Z][A-Z_]{0,40}', None, 0, None),), 0, 64, True),),
+                                    (
+                                        (
+                                            'list',
+                                            (('string', 'CAP_[A-Z][A-Z_]{0,40}', None, 0, None, None),),
+                                            0,
+                                            64,
+                                            True,
+                                        ),
+                                    ),
                                     [],
                                 ),
                                 'no_new_privs': (True, (('boolean',),)),
-                                'seccomp': (True, (('string', None, ('default', 'none'), 0, None),)),
-                                'user_namespaces': (True, (('string', None, ('allowed', 'none'), 0, None),)),
+                                'seccomp': (True, (('string', None, ('default', 'none'), 0, None, None),)),
+                                'user_namespaces': (True, (('string', None, ('allowed', 'none'), 0, None, None),)),
                             },
                         ),
                     ),
                 ),
-                'image': (False, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None), ('null',)), None),
-                'argv': (True, (('string', None, ('listed', 'typed'), 0, None),)),
+                'image': (False, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None), ('null',)), None),
+                'argv': (True, (('string', None, ('listed', 'typed'), 0, None, None),)),
                 'environment': (
                     False,
                     (
@@ -517,8 +585,8 @@ TABLES: dict[str, Any] = {
                                     (
                                         (
                                             'map',
-                                            (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255),),
-                                            (('string', None, None, 0, 4096),),
+                                            (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255, None),),
+                                            (('string', None, None, 0, 4096, None),),
                                             0,
                                             256,
                                         ),
@@ -527,7 +595,15 @@ TABLES: dict[str, Any] = {
                                 ),
                                 'allowed_keys': (
                                     False,
-                                    (('list', (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255),), 0, 256, True),),
+                                    (
+                                        (
+                                            'list',
+                                            (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255, None),),
+                                            0,
+                                            256,
+                                            True,
+                                        ),
+                                    ),
                                     [],
                                 ),
                             },
@@ -622,13 +698,17 @@ TABLES: dict[str, Any] = {
                         (
                             'dict',
                             {
-                                'log': (True, (('string', None, ('lifecycle', 'none', 'worker'), 0, None),)),
-                                'artifact': (True, (('string', None, ('none', 'text'), 0, None),)),
+                                'log': (True, (('string', None, ('lifecycle', 'none', 'worker'), 0, None, None),)),
+                                'artifact': (True, (('string', None, ('none', 'text'), 0, None, None),)),
                             },
                         ),
                     ),
                 ),
-                'proves': (False, (('list', (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),), 0, 100, True),), []),
+                'proves': (
+                    False,
+                    (('list', (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),), 0, 100, True),),
+                    [],
+                ),
                 'evidence': (
                     False,
                     (('dict', {'canary': (True, (('dict', {'max_age': (True, (('duration',),))}), ('null',)))}),),
@@ -645,7 +725,7 @@ TABLES: dict[str, Any] = {
                                     (
                                         (
                                             'list',
-                                            (('string', None, ('canary', 'launcher', 'quota'), 0, None),),
+                                            (('string', None, ('canary', 'launcher', 'quota'), 0, None, None),),
                                             0,
                                             None,
                                             True,
@@ -665,8 +745,8 @@ TABLES: dict[str, Any] = {
                                 (
                                     'dict',
                                     {
-                                        'act': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
-                                        'reason': (True, (('string', None, None, 1, 500),)),
+                                        'act': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                                        'reason': (True, (('string', None, None, 1, 500, None),)),
                                     },
                                 ),
                             ),
@@ -684,19 +764,43 @@ TABLES: dict[str, Any] = {
         (
             'dict',
             {
-                'prespawn': (True, (('string', None, ('site/v1',), 0, None),)),
-                'state_dir': (True, (('string', '(?:~/|/)[^\\x00-\\x1f\\x7f]+', None, 0, 4096),)),
+                'prespawn': (True, (('string', None, ('site/v1',), 0, None, None),)),
+                'state_dir': (
+                    True,
+                    (
+                        (
+                            'string',
+                            '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                            None,
+                            0,
+                            4096,
+                            'a path that begins with `/` or `~/`, without control characters',
+                        ),
+                    ),
+                ),
                 'workspaces': (
                     True,
                     (
                         (
                             'map',
-                            (('string', '[A-Za-z0-9][A-Za-z0-9._-]{0,62}', None, 0, None),),
+                            (('string', '[A-Za-z0-9][A-Za-z0-9._-]{0,62}', None, 0, None, None),),
                             (
                                 (
                                     'dict',
                                     {
-                                        'root': (True, (('string', '\\.|(?:~/|/)[^\\x00-\\x1f\\x7f]*', None, 0, 4096),)),
+                                        'root': (
+                                            True,
+                                            (
+                                                (
+                                                    'string',
+                                                    '\\.|(?:~/|/)[^\\x00-\\x1f\\x7f]*',
+                                                    None,
+                                                    0,
+                                                    4096,
+                                                    '`.`, or a path that begins with `/` or `~/`, without control characters',
+                                                ),
+                                            ),
+                                        ),
                                         'reports': (
                                             True,
                                             (
@@ -706,6 +810,7 @@ TABLES: dict[str, Any] = {
                                                     None,
                                                     0,
                                                     4096,
+                                                    'a relative path without `.`, `..`, empty parts and control characters',
                                                 ),
                                             ),
                                         ),
@@ -721,6 +826,7 @@ TABLES: dict[str, Any] = {
                                                             None,
                                                             0,
                                                             4096,
+                                                            'a relative path without `.`, `..`, empty parts and control characters',
                                                         ),
                                                     ),
                                                     0,
@@ -735,7 +841,16 @@ TABLES: dict[str, Any] = {
                                             (
                                                 (
                                                     'list',
-                                                    (('string', '[A-Za-z0-9][A-Za-z0-9._-]{0,62}', None, 0, None),),
+                                                    (
+                                                        (
+                                                            'string',
+                                                            '[A-Za-z0-9][A-Za-z0-9._-]{0,62}',
+                                                            None,
+                                                            0,
+                                                            None,
+                                                            None,
+                                                        ),
+                                                    ),
                                                     0,
                                                     100,
                                                     True,
@@ -745,7 +860,17 @@ TABLES: dict[str, Any] = {
                                         ),
                                         'state': (
                                             False,
-                                            (('string', '(?:~/|/)[^\\x00-\\x1f\\x7f]+', None, 0, 4096), ('null',)),
+                                            (
+                                                (
+                                                    'string',
+                                                    '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                                                    None,
+                                                    0,
+                                                    4096,
+                                                    'a path that begins with `/` or `~/`, without control characters',
+                                                ),
+                                                ('null',),
+                                            ),
                                             None,
                                         ),
                                     },
@@ -756,18 +881,53 @@ TABLES: dict[str, Any] = {
                         ),
                     ),
                 ),
-                'lease_root': (False, (('string', '(?:~/|/)[^\\x00-\\x1f\\x7f]+', None, 0, 4096), ('null',)), None),
+                'lease_root': (
+                    False,
+                    (
+                        (
+                            'string',
+                            '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                            None,
+                            0,
+                            4096,
+                            'a path that begins with `/` or `~/`, without control characters',
+                        ),
+                        ('null',),
+                    ),
+                    None,
+                ),
                 'toolchains': (
                     False,
                     (
                         (
                             'map',
-                            (('string', '[A-Za-z0-9][A-Za-z0-9._-]{0,62}', None, 0, None),),
+                            (('string', '[A-Za-z0-9][A-Za-z0-9._-]{0,62}', None, 0, None, None),),
                             (
-                                ('string', '(?:~/|/)[^\\x00-\\x1f\\x7f]+', None, 0, None),
+                                (
+                                    'string',
+                                    '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                                    None,
+                                    0,
+                                    None,
+                                    'a path that begins with `/` or `~/`, without control characters',
+                                ),
                                 (
                                     'dict',
-                                    {'path': (True, (('string', '(?:~/|/)[^\\x00-\\x1f\\x7f]+', None, 0, 4096),))},
+                                    {
+                                        'path': (
+                                            True,
+                                            (
+                                                (
+                                                    'string',
+                                                    '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                                                    None,
+                                                    0,
+                                                    4096,
+                                                    'a path that begins with `/` or `~/`, without control characters',
+                                                ),
+                                            ),
+                                        ),
+                                    },
                                 ),
                             ),
                             0,
@@ -781,7 +941,7 @@ TABLES: dict[str, Any] = {
                     (
                         (
                             'list',
-                            (('string', '[a-z0-9][a-z0-9-]{0,62}(?:@sha256:[0-9a-f]{64})?', None, 0, None),),
+                            (('string', '[a-z0-9][a-z0-9-]{0,62}(?:@sha256:[0-9a-f]{64})?', None, 0, None, None),),
                             0,
                             1000,
                             True,
@@ -800,9 +960,18 @@ TABLES: dict[str, Any] = {
                                     {
                                         'adapter': (
                                             True,
-                                            (('string', '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}', None, 0, None),),
+                                            (
+                                                (
+                                                    'string',
+                                                    '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}',
+                                                    None,
+                                                    0,
+                                                    None,
+                                                    None,
+                                                ),
+                                            ),
                                         ),
-                                        'profile': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),)),
+                                        'profile': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
                                     },
                                 ),
                             ),
@@ -818,8 +987,8 @@ TABLES: dict[str, Any] = {
                     (
                         (
                             'map',
-                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),),
-                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),),
+                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),),
+                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),),
                             0,
                             100,
                         ),
@@ -837,16 +1006,17 @@ TABLES: dict[str, Any] = {
                                     (
                                         (
                                             'string',
-                                            '(?:/|[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
+                                            '/?(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
                                             None,
                                             0,
                                             4096,
+                                            'a path, absolute or relative, without `.`, `..`, empty parts and control characters',
                                         ),
                                     ),
                                     'approvals',
                                 ),
                                 'require_separate_approver': (False, (('boolean',),), False),
-                                'driver_may_approve': (False, (('string', None, ('blocker-free', 'nothing'), 0, None),), 'nothing'),
+                                'driver_may_approve': (False, (('string', None, ('blocker-free', 'nothing'), 0, None, None),), 'nothing'),
                                 'lifetime': (False, (('duration',),), 3600000),
                             },
                         ),
@@ -863,11 +1033,11 @@ TABLES: dict[str, Any] = {
                     (
                         (
                             'map',
-                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),),
+                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),),
                             (
                                 (
                                     'list',
-                                    (('list', (('string', None, None, 0, None),), 1, 10000, False),),
+                                    (('list', (('string', None, None, 0, None, None),), 1, 10000, False),),
                                     0,
                                     10000,
                                     True,
@@ -884,8 +1054,8 @@ TABLES: dict[str, Any] = {
                     (
                         (
                             'map',
-                            (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255),),
-                            (('string', None, None, 0, 131072),),
+                            (('string', '[A-Za-z_][A-Za-z0-9_]*', None, 0, 255, None),),
+                            (('string', None, None, 0, 131072, None),),
                             0,
                             256,
                         ),
@@ -897,8 +1067,17 @@ TABLES: dict[str, Any] = {
                     (
                         (
                             'map',
-                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),),
-                            (('string', '(?:[a-z0-9][a-z0-9._/:-]{0,254}@)?sha256:[0-9a-f]{64}', None, 0, None),),
+                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),),
+                            (
+                                (
+                                    'string',
+                                    '(?:[a-z0-9][a-z0-9._/:-]{0,254}@)?sha256:[0-9a-f]{64}',
+                                    None,
+                                    0,
+                                    None,
+                                    None,
+                                ),
+                            ),
                             0,
                             100,
                         ),
@@ -910,8 +1089,8 @@ TABLES: dict[str, Any] = {
                     (
                         (
                             'map',
-                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None),),
-                            (('map', (('string', None, None, 0, None),), (('json',), ('null',)), 0, None),),
+                            (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),),
+                            (('map', (('string', None, None, 0, None, None),), (('json',), ('null',)), 0, None),),
                             0,
                             100,
                         ),

@@ -1194,6 +1194,7 @@ FIELDS: dict[str, Any] = {
             'maxlength': 4096,
             'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
             'meta': {
+                'form': 'a path that begins with `/` or `~/`, without control characters',
                 'doc': 'Where the registry, receipts, canaries and approvals lie; outside every workspace and mount.',
                 'narrower': 'equal',
             },
@@ -1212,6 +1213,7 @@ FIELDS: dict[str, Any] = {
                         'maxlength': 4096,
                         'regex': '\\.|(?:~/|/)[^\\x00-\\x1f\\x7f]*',
                         'meta': {
+                            'form': '`.`, or a path that begins with `/` or `~/`, without control characters',
                             'doc': "The directory: absolute, below the home (`~/`), or `.` for the caller's current one.",
                             'narrower': 'equal',
                         },
@@ -1222,6 +1224,7 @@ FIELDS: dict[str, Any] = {
                         'maxlength': 4096,
                         'regex': '(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
                         'meta': {
+                            'form': 'a relative path without `.`, `..`, empty parts and control characters',
                             'doc': 'Where the logs of its runs lie, relative to the state directory.',
                             'narrower': 'equal',
                         },
@@ -1235,6 +1238,7 @@ FIELDS: dict[str, Any] = {
                             'type': 'string',
                             'maxlength': 4096,
                             'regex': '(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
+                            'meta': {'form': 'a relative path without `.`, `..`, empty parts and control characters'},
                         },
                         'meta': {
                             'doc': 'Paths that no declaration may name and no run may change, relative to the root.',
@@ -1256,6 +1260,7 @@ FIELDS: dict[str, Any] = {
                         'maxlength': 4096,
                         'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
                         'meta': {
+                            'form': 'a path that begins with `/` or `~/`, without control characters',
                             'doc': "The second directory of a lease, for the adapter's state; null for none.",
                             'narrower': 'equal',
                         },
@@ -1271,7 +1276,11 @@ FIELDS: dict[str, Any] = {
             'default': None,
             'maxlength': 4096,
             'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
-            'meta': {'doc': 'The directory below which every lease lies; null where there are none.', 'narrower': 'equal'},
+            'meta': {
+                'form': 'a path that begins with `/` or `~/`, without control characters',
+                'doc': 'The directory below which every lease lies; null where there are none.',
+                'narrower': 'equal',
+            },
         },
         'toolchains': {
             'type': 'dict',
@@ -1287,10 +1296,14 @@ FIELDS: dict[str, Any] = {
                         'required': True,
                         'maxlength': 4096,
                         'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
-                        'meta': {'doc': 'The version directory, mounted read-only at the same path.', 'narrower': 'equal'},
+                        'meta': {
+                            'form': 'a path that begins with `/` or `~/`, without control characters',
+                            'doc': 'The version directory, mounted read-only at the same path.',
+                            'narrower': 'equal',
+                        },
                     },
                 },
-                'meta': {'narrower': 'equal'},
+                'meta': {'form': 'a path that begins with `/` or `~/`, without control characters', 'narrower': 'equal'},
             },
             'meta': {'doc': 'Version directories of tools by name.', 'narrower': 'entries'},
         },
@@ -1353,8 +1366,9 @@ FIELDS: dict[str, Any] = {
                     'type': 'string',
                     'default': 'approvals',
                     'maxlength': 4096,
-                    'regex': '(?:/|[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
+                    'regex': '/?(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
                     'meta': {
+                        'form': 'a path, absolute or relative, without `.`, `..`, empty parts and control characters',
                         'doc': 'Where approvals are believed, absolute or relative to the state directory.',
                         'narrower': 'equal',
                     },

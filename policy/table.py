@@ -50,13 +50,13 @@ def _rule(type: str, rules: Rules) -> Rule:
         return ("integer", rules.get("min", -MOST), rules.get("max", MOST))
     if type == "string":
         words = tuple(rules["allowed"]) if "allowed" in rules else None
-        return ("string", rules.get("regex"), words, *lengths)
+        return ("string", rules.get("regex"), words, *lengths, rules.get("meta", {}).get("form"))
     if type == "list":
         items = node(rules["schema"]) if "schema" in rules else _ANYTHING
         return ("list", items, *lengths, rules.get("unique", False))
     if type == "dict" and "schema" in rules:
         return record(rules["schema"])
     if type == "dict":
-        keys = node(rules["keysrules"]) if "keysrules" in rules else (("string", None, None, 0, None),)
+        keys = node(rules["keysrules"]) if "keysrules" in rules else (("string", None, None, 0, None, None),)
         return ("map", keys, node(rules["valuesrules"]) if "valuesrules" in rules else _ANYTHING, *lengths)
     return (type,)

@@ -24,7 +24,7 @@ _ALLOWED = {
     "bytes": f"a size such as `{EXAMPLES['bytes']}`", "duration": f"a time such as `{EXAMPLES['duration']}`",
     "list": "a list", "dict": "a mapping", "map": "a mapping", "json": "any value but null",
 }  # fmt: skip
-_LONG = 80
+_LONG = 120
 
 
 def place(at: Pointer) -> str:
@@ -77,9 +77,10 @@ def not_an_amount(at: Pointer, found: str, kind: str, units: Iterable[str]) -> s
     return f"{place(at)} is {value(found)}; allowed here: {_ALLOWED[kind]}, in {_listed(units)}"
 
 
-def no_match(at: Pointer, found: str, pattern: str) -> str:
-    """Say that a text does not match from its beginning to its end."""
-    return f"{place(at)} is {value(found)}; allowed here: text that is `{pattern}` from beginning to end"
+def no_match(at: Pointer, found: str, pattern: str, form: str | None = None) -> str:
+    """Say that a text does not match from its beginning to its end; ``form`` says in words what would."""
+    allowed = form or f"text that is `{pattern}` from beginning to end"
+    return f"{place(at)} is {value(found)}; allowed here: {allowed}"
 
 
 def not_allowed(at: Pointer, found: str, allowed: Iterable[str]) -> str:

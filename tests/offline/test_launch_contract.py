@@ -173,7 +173,9 @@ def untraceable(values: dict[str, Any]) -> tuple[str, str]:
 def test_host_that_refuses_ptrace_is_a_named_error(home: str) -> None:
     error, message = as_ordinary_user(untraceable, fields(marked(home), home))
     assert error == "ptrace-refused"
-    assert message.startswith("this host does not let the parent trace the process that it started; allowed here: ptrace")
+    assert message.startswith(
+        "this host does not let the parent trace the process that it started; allowed here: ptrace"
+    )
     assert os.listdir(f"{home}/workspace") == []
 
 
@@ -296,12 +298,16 @@ def limits(values: dict[str, Any]) -> list[bytes]:
 
 def test_limits_of_the_plan_hold_at_the_hold_for_payload_and_init(home: str) -> None:
     values = {**fields(TRUE, home), "limits": {"processes": 200, "open_files": 99, "file_size": 12345}}
-    assert as_ordinary_user(limits, values) == [
-        b"Max file size 12345 12345 bytes",
-        b"Max core file size 0 0 bytes",
-        b"Max processes 200 200 processes",
-        b"Max open files 99 99 files",
-    ] * 2
+    assert (
+        as_ordinary_user(limits, values)
+        == [
+            b"Max file size 12345 12345 bytes",
+            b"Max core file size 0 0 bytes",
+            b"Max processes 200 200 processes",
+            b"Max open files 99 99 files",
+        ]
+        * 2
+    )
 
 
 def test_only_an_approved_plan_is_started(home: str) -> None:

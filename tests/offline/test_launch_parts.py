@@ -46,7 +46,9 @@ def test_option_that_bubblewrap_does_not_know_means_that_it_is_too_old(option: s
     assert error is not None and error.id == "bwrap-too-old"
 
 
-@pytest.mark.parametrize("words", ["", "bwrap: Can't mkdir parents for /proc/x: No such file or directory", "bwrap: Unknown option --x"])
+@pytest.mark.parametrize(
+    "words", ["", "bwrap: Can't mkdir parents for /proc/x: No such file or directory", "bwrap: Unknown option --x"]
+)
 def test_other_last_words_stay_what_they_are(words: str) -> None:
     assert refusal(words, lambda path: "0") is None
 
@@ -86,7 +88,9 @@ def test_status_without_an_end_stays_open() -> None:
     os.close(writing)
 
 
-@pytest.mark.parametrize(("pieces", "left", "reached"), [([b"123"], 2, False), ([b"123", b"45"], 0, False), ([b"123456"], 0, True)])
+@pytest.mark.parametrize(
+    ("pieces", "left", "reached"), [([b"123"], 2, False), ([b"123", b"45"], 0, False), ([b"123456"], 0, True)]
+)
 def test_ceiling_is_reached_by_the_first_byte_above_it(pieces: list[bytes], left: int, reached: bool) -> None:
     ceiling = Ceiling("output", 5)
     taken = b"".join(ceiling.cut(piece) for piece in pieces)

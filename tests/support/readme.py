@@ -1,64 +1,94 @@
 """The README's console blocks: run again, and compared with what stands there.
 
-A block is fenced with ``console``; each line that begins with ``$ `` is a command, what follows it is its output, both
-streams together. Blocks after ``<!-- not run -->`` are skipped. All commands of one lane run in one copy of
-``examples/project``; its path, the site's path, digests and generated run ids stand in the README as words.
+A block is fenced with ``console`` and stands under ``<!-- offline -->``, ``<!-- live -->`` or ``<!-- not run -->``, which
+names the lane. In it, each line that begins with ``$ `` is a command, and what follows is its output, both streams
+together. All commands of a lane run in one copy of ``examples/project``; paths, digests and generated run ids stand in
+the README as words. ``python tests/support/readme.py`` writes the outputs anew.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-FENCE = re.compile(r"(?P<before>[^\n]*)\n```console\n(?P<block>.*?)```\n", re.S)
+BLOCK = re.compile(r"<!-- (?P<lane>offline|live|not run) -->\n```console\n(?P<text>.*?)```\n", re.S)
+ORDINARY = 1000  # whom the workspace belongs to where the tests run as root
 
 
-class Command:
-    """One command of the README, its output there, and the lane that can run it."""
-
-    def __init__(self, line: str, output: str, live: bool) -> None:
-        self.line, self.output, self.live = line, output, live
-
-
-def commands() -> list[Command]:
-    """Return the README's commands in order."""
-    found = []
-    for match in FENCE.finditer(README.read_text("utf-8")):
-        if "not run" in match["before"]:
-            continue
-        for part in re.split(r"^\$ ", match["block"], flags=re.M)[1:]:
-            line, _, output = part.partition("\n")
-            found.append(Command(line, output, "live" in match["before"]))
-    return found
+def commands(lane: str) -> list[tuple[str, str]]:
+    """Return the commands of a lane, in order, each with the output that stands in the README."""
+    blocks = (block["text"] for block in BLOCK.finditer(README.read_text("utf-8")) if block["lane"] == lane)
+    parts = (part for block in blocks for part in re.split(r"^\$ ", block, flags=re.M)[1:])
+    return [(line, output) for line, _, output in (part.partition("\n") for part in parts)]
 
 
-def project(directory: Path) -> Path:
-    """Copy the example project, as the newcomer's own, below a directory."""
-    copy = directory / "project"
-    shutil.copytree(ROOT / "examples" / "project", copy)
-    return copy
+@contextmanager
+def project() -> Iterator[Path]:
+    """Yield a copy of the example project, owned by an ordinary user.
+
+    It lies below the home of the password database: a site file is not believed below a directory that others can write,
+    as `/tmp` is.
+    """
+    with tempfile.TemporaryDirectory(prefix=".prespawn-", dir=pwd.getpwuid(os.geteuid()).pw_dir) as directory:
+        copy = Path(directory) / "project"
+        shutil.copytree(ROOT / "examples" / "project", copy)
+        if os.geteuid() == 0:
+            for path in (copy, *copy.rglob("*")):
+                os.chown(path, ORDINARY, ORDINARY)
+        yield copy
 
 
-def run(line: str, where: Path, state: Path) -> str:
+def run(line: str, where: Path) -> str:
     """Run one command line in the project and return its output with everything that varies put into words."""
-    programs = Path(sys.executable).parent
+    state = where.parent / "state"
+    state.mkdir(mode=0o700, exist_ok=True)
     environment = {
-        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "LANG": "C.UTF-8",
         "XDG_STATE_HOME": str(state),
-        "XDG_CONFIG_HOME": str(state / "config"),
+        "XDG_CONFIG_HOME": str(state),
     }
     done = subprocess.run(
         ["bash", "-c", line], cwd=where, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, timeout=60, check=False,
     )  # fmt: skip
     text = done.stdout.decode("utf-8", "backslashreplace")
-    text = text.replace(str(where), "~/project").replace(str(state), "~/.local/state")
-    text = re.sub(r"sha256:[0-9a-f]{64}", "sha256:…", text)
-    return re.sub(r"\b\d{8}-\d{6}-[0-9a-f]{10}\b", "20260101-120000-0123456789", text)
+    for path, word in ((where, "~/project"), (state, "~/.local/state"), (where.parent, "~")):
+        text = text.replace(str(path), word)
+    text = re.sub(r"[\w./-]*/bwrap\b", "bwrap", text)
+    return re.sub(r"sha256:[0-9a-f]{64}", "sha256:…", text)
+
+
+def main() -> None:
+    """Write the README's outputs anew."""
+    text = README.read_text("utf-8")
+    with project() as where:
+        README.write_text(BLOCK.sub(_rewriter(where), text), "utf-8")
+
+
+def _rewriter(where: Path) -> Callable[[re.Match[str]], str]:
+    def rewritten(block: re.Match[str]) -> str:
+        if block["lane"] == "not run":
+            return block[0]
+        lines = [part.partition("\n")[0] for part in re.split(r"^\$ ", block["text"], flags=re.M)[1:]]
+        text = "".join(f"$ {line}\n{run(line, where)}" for line in lines)
+        return f"<!-- {block['lane']} -->\n```console\n{text}```\n"
+
+    return rewritten
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""A filter of system calls as a kernel takes it: the bytes for ``bwrap --seccomp FD``. Pure.
+
+What is allowed comes from the document, the numbers from the architecture's table. What stands here is how both are
+said in classic BPF, in the order in which it runs:
+
+1. the architecture, or the process is killed: the same number is another call to another ABI;
+2. numbers of another ABI under that architecture (x32): killed;
+3. a balanced tree over ranges of numbers that share their fate, about seven comparisons deep;
+4. what the fate is: an end, or conditions on arguments, each of 64 bits as two words (a filter sees both, also where the
+   kernel reads the lower one alone), and then an end.
+
+Numbers of no known call get ENOSYS, as from a kernel that lacks it, and not the default: a C library falls back on an
+older call then, and would take EPERM for an answer.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from prespawn.policy.errors import InputError
+from prespawn.policy.seccomp import ALLOW, ERRNO, Outcome, Rule, read_seccomp
+
+from . import bpf
+from .bpf import Program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from prespawn.policy.reader import Document
+    from prespawn.policy.seccomp import Alternative, Condition, Seccomp
+    from prespawn.policy.syscalls import Syscalls
+
+    Span = tuple[int, Rule]
+    """A first number and the fate of all from there to the next span."""
+    Test = tuple[int, int, tuple[int, ...]]
+    """Index of an argument, mask, values: holds if the masked argument is any of them."""
+
+_ENOSYS = 38
+_UNKNOWN = Rule(outcome=Outcome(action=ERRNO, errno=_ENOSYS), alternatives=())
+_LOW, _HIGH = (1 << 32) - 1, 32
+
+
+def compile_filter(document: Document | object, architecture: Syscalls) -> bytes:
+    """Return a filter as an array of ``struct sock_filter``, for one architecture.
+
+    ``document`` is a strictly read ``seccomp/*.json``, whole or its value. Raises what ``policy.seccomp`` raises, and
+    ``InputError`` (``policy-too-large``) for a filter that no kernel takes.
+    """
+    return assembled(read_seccomp(document, architecture), architecture)
+
+
+def assembled(filter: Seccomp, architecture: Syscalls) -> bytes:
+    """Return the same for a filter that has been read."""
+    program = Program()
+    killed = program.returns(bpf.KILL)
+    spans = _spans(filter, architecture)
+    fates: dict[Rule, int] = {}
+    for _, rule in spans:
+        if rule not in fates:
+            fates[rule] = _fate(program, rule, filter.default)
+    start = _tree(program, spans, fates)
+    if architecture.killed is not None:
+        above = program.branch(bpf.AT_LEAST, architecture.killed.last + 1, fates[_UNKNOWN], killed)
+        start = program.branch(bpf.AT_LEAST, architecture.killed.first, above, start)
+    start = program.load(bpf.NUMBER, start)
+    start = program.branch(bpf.EQUAL, architecture.audit, start, killed)
+    program.load(bpf.ARCHITECTURE, start)
+    if len(program) > bpf.MOST:
+        message = f"the filter has {len(program)} instructions; a kernel takes up to {bpf.MOST}; write fewer conditions"
+        raise InputError("policy-too-large", message)
+    return program.encode()
+
+
+def _spans(filter: Seccomp, architecture: Syscalls) -> list[Span]:
+    """Return the spans of all numbers, by number; the last is what no call is known for."""
+    default = Rule(outcome=filter.default, alternatives=())
+    fates = [_UNKNOWN] * (max(architecture.numbers.values()) + 2)
+    for name, number in architecture.numbers.items():
+        fates[number] = filter.rules.get(name, default)
+    spans, first = [], 0
+    for rule, same in groupby(fates):
+        spans.append((first, rule))
+        first += sum(1 for _ in same)
+    return spans
+
+
+def _tree(program: Program, spans: Sequence[Span], fates: dict[Rule, int]) -> int:
+    """Write the choice among spans by the number that was loaded."""
+    if len(spans) == 1:
+        return fates[spans[0][1]]
+    middle = len(spans) // 2
+    upper = _tree(program, spans[middle:], fates)
+    lower = _tree(program, spans[:middle], fates)
+    return program.branch(bpf.AT_LEAST, spans[middle][0], upper, lower)
+
+
+def _fate(program: Program, rule: Rule, default: Outcome) -> int:
+    """Write what becomes of a call: each alternative in turn, and the default if none holds."""
+    held = program.returns(_result(rule.outcome))
+    if not rule.alternatives:
+        return held
+    failed = program.returns(_result(default))
+    for tests in reversed(_merged(rule.alternatives)):
+        place = held
+        for test in reversed(tests):
+            place = _argument(program, test, place, failed)
+        failed = place
+    return failed
+
+
+def _result(outcome: Outcome) -> int:
+    if outcome.action == ALLOW:
+        return bpf.ALLOW
+    return bpf.ERRNO | outcome.errno if outcome.action == ERRNO else bpf.KILL
+
+
+def _merged(alternatives: Iterable[Alternative]) -> list[list[Test]]:
+    """Return alternatives as lists of tests; those of one condition on one argument become one test of many values."""
+    values: dict[tuple[int, int], list[int]] = {}
+    others: list[list[Test]] = []
+    for alternative in alternatives:
+        if len(alternative) == 1:
+            (index, mask, value) = alternative[0]
+            values.setdefault((index, mask), []).append(value)
+        else:
+            others.append([_test(condition) for condition in alternative])
+    return [[(index, mask, tuple(found))] for (index, mask), found in values.items()] + others
+
+
+def _test(condition: Condition) -> Test:
+    index, mask, value = condition
+    return index, mask, (value,)
+
+
+def _argument(program: Program, test: Test, held: int, failed: int) -> int:
+    """Write one test of an argument: the upper word chooses among the lower words that belong to it."""
+    index, mask, values = test
+    offset = bpf.ARGUMENTS + 8 * index
+    lower: dict[int, list[int]] = {}
+    for value in values:
+        lower.setdefault(value >> _HIGH, []).append(value & _LOW)
+    ways = [
+        (upper, _word(program, offset, mask & _LOW, [(word, held) for word in words], failed))
+        for upper, words in lower.items()
+    ]
+    return _word(program, offset + 4, mask >> _HIGH, ways, failed)
+
+
+def _word(program: Program, offset: int, mask: int, ways: Sequence[tuple[int, int]], failed: int) -> int:
+    """Write one choice by a masked word of an argument: the places by value, and where else to go on."""
+    if not mask:
+        return ways[0][1]  # all values are 0, and every argument is
+    if mask != _LOW and [value for value, _ in ways] == [0]:
+        return program.load(offset, program.branch(bpf.ANY_BIT, mask, failed, ways[0][1]))
+    place = failed
+    for value, way in reversed(ways):
+        place = program.branch(bpf.EQUAL, value, way, place)
+    return program.load(offset, place if mask == _LOW else program.mask(mask, place))
