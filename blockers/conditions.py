@@ -225,13 +225,13 @@ def _same_file(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 
     def same_file(view: object) -> Answer:
         one, other = left(view), right(view)
-        for value in (one.device, one.inode, other.device, other.inode):
-            if isinstance(value, Unknown):
-                return value
-        if one is ABSENT or other is ABSENT:
+        parts: tuple[object, ...] = (one.device, one.inode, other.device, other.inode)
+        for part in parts:
+            if isinstance(part, Unknown):
+                return part
+        if isinstance(one, Absent) or isinstance(other, Absent):
             return ABSENT
-        there = one.inode is not ABSENT
-        return bool(there and (one.device, one.inode) == (other.device, other.inode))
+        return parts[1] is not ABSENT and parts[:2] == parts[2:]
 
     return same_file
 

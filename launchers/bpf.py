@@ -59,7 +59,7 @@ class Program:
         return self._write(test, here - yes - 1, here - no - 1, value)
 
     def encode(self) -> bytes:
-        """Return the array of ``struct sock_filter``, the first instruction first; both architectures are little-endian."""
+        """Return the array of ``struct sock_filter``, first instruction first, in little-endian order."""
         return b"".join(pack("<HBBI", *instruction) for instruction in reversed(self._written))
 
     def _write(self, code: int, yes: int, no: int, value: int) -> int:

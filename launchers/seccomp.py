@@ -6,8 +6,7 @@ said in classic BPF, in the order in which it runs:
 1. the architecture, or the process is killed: the same number is another call to another ABI;
 2. numbers of another ABI under that architecture (x32): killed;
 3. a balanced tree over ranges of numbers that share their fate, about seven comparisons deep;
-4. what the fate is: an end, or conditions on arguments, each of 64 bits as two words (a filter sees both, also where the
-   kernel reads the lower one alone), and then an end.
+4. what the fate is: an end, or first conditions on arguments, of 64 bits each, as two words.
 
 Numbers of no known call get ENOSYS, as from a kernel that lacks it, and not the default: a C library falls back on an
 older call then, and would take EPERM for an answer.
@@ -15,29 +14,26 @@ older call then, and would take EPERM for an answer.
 
 from __future__ import annotations
 
-from itertools import groupby
-
 from prespawn.policy.errors import InputError
-from prespawn.policy.seccomp import ALLOW, ERRNO, Outcome, Rule, read_seccomp
+from prespawn.policy.seccomp import ALLOW, ERRNO, read_seccomp
 
 from . import bpf
 from .bpf import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from prespawn.policy.reader import Document
-    from prespawn.policy.seccomp import Alternative, Condition, Seccomp
+    from prespawn.policy.seccomp import Alternative, Condition, Outcome, Seccomp
     from prespawn.policy.syscalls import Syscalls
 
-    Span = tuple[int, Rule]
-    """A first number and the fate of all from there to the next span."""
+    Span = tuple[int, int]
+    """A first number, and the place at which all go on from there to the next span."""
     Test = tuple[int, int, tuple[int, ...]]
     """Index of an argument, mask, values: holds if the masked argument is any of them."""
 
 _ENOSYS = 38
-_UNKNOWN = Rule(outcome=Outcome(action=ERRNO, errno=_ENOSYS), alternatives=())
 _LOW, _HIGH = (1 << 32) - 1, 32
 
 
@@ -53,15 +49,10 @@ def compile_filter(document: Document | object, architecture: Syscalls) -> bytes
 def assembled(filter: Seccomp, architecture: Syscalls) -> bytes:
     """Return the same for a filter that has been read."""
     program = Program()
-    killed = program.returns(bpf.KILL)
-    spans = _spans(filter, architecture)
-    fates: dict[Rule, int] = {}
-    for _, rule in spans:
-        if rule not in fates:
-            fates[rule] = _fate(program, rule, filter.default)
-    start = _tree(program, spans, fates)
+    killed, unknown = program.returns(bpf.KILL), program.returns(bpf.ERRNO | _ENOSYS)
+    start = _tree(program, _spans(_fates(program, filter, architecture, unknown)))
     if architecture.killed is not None:
-        above = program.branch(bpf.AT_LEAST, architecture.killed.last + 1, fates[_UNKNOWN], killed)
+        above = program.branch(bpf.AT_LEAST, architecture.killed.last + 1, unknown, killed)
         start = program.branch(bpf.AT_LEAST, architecture.killed.first, above, start)
     start = program.load(bpf.NUMBER, start)
     start = program.branch(bpf.EQUAL, architecture.audit, start, killed)
@@ -72,36 +63,44 @@ def assembled(filter: Seccomp, architecture: Syscalls) -> bytes:
     return program.encode()
 
 
-def _spans(filter: Seccomp, architecture: Syscalls) -> list[Span]:
-    """Return the spans of all numbers, by number; the last is what no call is known for."""
-    default = Rule(outcome=filter.default, alternatives=())
-    fates = [_UNKNOWN] * (max(architecture.numbers.values()) + 2)
+def _fates(program: Program, filter: Seccomp, architecture: Syscalls, unknown: int) -> list[int]:
+    """Write what becomes of each call; return the places by number, ending with one that no call has."""
+    failed = program.returns(_result(filter.default))
+    written: dict[tuple[int, tuple[Alternative, ...]], int] = {}
+    fates = [unknown] * (max(architecture.numbers.values()) + 2)
     for name, number in architecture.numbers.items():
-        fates[number] = filter.rules.get(name, default)
-    spans, first = [], 0
-    for rule, same in groupby(fates):
-        spans.append((first, rule))
-        first += sum(1 for _ in same)
-    return spans
+        rule = filter.rules.get(name)
+        if rule is None:
+            fates[number] = failed
+            continue
+        meaning = _result(rule.outcome), rule.alternatives
+        if meaning not in written:
+            written[meaning] = _fate(program, *meaning, failed)
+        fates[number] = written[meaning]
+    return fates
 
 
-def _tree(program: Program, spans: Sequence[Span], fates: dict[Rule, int]) -> int:
+def _spans(fates: list[int]) -> list[Span]:
+    """Return where in a list each run of equal entries begins, and the entry."""
+    return [(first, fate) for first, fate in enumerate(fates) if not first or fates[first - 1] != fate]
+
+
+def _tree(program: Program, spans: list[Span]) -> int:
     """Write the choice among spans by the number that was loaded."""
     if len(spans) == 1:
-        return fates[spans[0][1]]
+        return spans[0][1]
     middle = len(spans) // 2
-    upper = _tree(program, spans[middle:], fates)
-    lower = _tree(program, spans[:middle], fates)
+    upper = _tree(program, spans[middle:])
+    lower = _tree(program, spans[:middle])
     return program.branch(bpf.AT_LEAST, spans[middle][0], upper, lower)
 
 
-def _fate(program: Program, rule: Rule, default: Outcome) -> int:
-    """Write what becomes of a call: each alternative in turn, and the default if none holds."""
-    held = program.returns(_result(rule.outcome))
-    if not rule.alternatives:
+def _fate(program: Program, result: int, alternatives: tuple[Alternative, ...], failed: int) -> int:
+    """Write one result: at once, or each alternative in turn and what follows if none holds."""
+    held = program.returns(result)
+    if not alternatives:
         return held
-    failed = program.returns(_result(default))
-    for tests in reversed(_merged(rule.alternatives)):
+    for tests in reversed(_merged(alternatives)):
         place = held
         for test in reversed(tests):
             place = _argument(program, test, place, failed)
@@ -110,12 +109,13 @@ def _fate(program: Program, rule: Rule, default: Outcome) -> int:
 
 
 def _result(outcome: Outcome) -> int:
-    if outcome.action == ALLOW:
+    action, errno = outcome
+    if action == ALLOW:
         return bpf.ALLOW
-    return bpf.ERRNO | outcome.errno if outcome.action == ERRNO else bpf.KILL
+    return bpf.ERRNO | errno if action == ERRNO else bpf.KILL
 
 
-def _merged(alternatives: Iterable[Alternative]) -> list[list[Test]]:
+def _merged(alternatives: tuple[Alternative, ...]) -> list[list[Test]]:
     """Return alternatives as lists of tests; those of one condition on one argument become one test of many values."""
     values: dict[tuple[int, int], list[int]] = {}
     others: list[list[Test]] = []

@@ -68,7 +68,7 @@ def _shown(value: object, unit: str | None) -> str:
 
 
 def _compared(old: Any, new: Any, entry: Entry, at: Pointer) -> Iterator[Change]:
-    if old == new and type(old) is type(new):
+    if canonical(old) == canonical(new):  # not `==`, to which true and 1 are the same
         return iter(())
     return _COMPARERS[entry[0]](old, new, entry, at)
 

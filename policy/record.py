@@ -77,7 +77,7 @@ class Record(metaclass=RecordType):
         return ((name, getattr(self, name)) for name in self._fields)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and tuple(self) == tuple(other)  # type: ignore[call-overload]  # the same type
+        return type(other) is type(self) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash((type(self), *(value for _, value in self)))

@@ -114,7 +114,7 @@ class _Checker:
 
     def keys(self, mapping: Mapping[str, Any], allowed: set[str], at: tuple[str, ...]) -> None:
         for key in mapping:
-            self.demand(key in allowed, f"one of {', '.join(sorted(allowed))}", (*at, key))
+            self.demand(key in allowed, ", ".join(sorted(allowed)), (*at, key))
 
     def demand(self, holds: object, wanted: str, at: tuple[str, ...]) -> None:
         if not holds:

@@ -1910,6 +1910,10 @@ LISTS: dict[str, Any] = {
         'ignore_case': False,
         'shapes': [
             {
+                'name': 'a payment key',
+                'pattern': '(?<![A-Za-z0-9])(?:[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}|sq0[a-z]{3}-[A-Za-z0-9_-]{20,})',
+            },
+            {
                 'name': "a model provider's key",
                 'pattern': '(?<![A-Za-z0-9])(?:sk|xai|gsk|pplx|nvapi|r8|fw)[-_][A-Za-z0-9_-]{20,}',
             },
@@ -1947,10 +1951,6 @@ LISTS: dict[str, Any] = {
             },
             {'name': 'a model hub token', 'pattern': '(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}'},
             {
-                'name': 'a payment key',
-                'pattern': '(?<![A-Za-z0-9])(?:[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}|sq0[a-z]{3}-[A-Za-z0-9_-]{20,})',
-            },
-            {
                 'name': 'a service token',
                 'pattern': '(?<![A-Za-z0-9])(?:SG\\.[A-Za-z0-9_-]{16,}\\.[A-Za-z0-9_-]{16,}|ATATT3[A-Za-z0-9_=-]{16,}|hv[sbr]\\.[A-Za-z0-9_-]{16,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|lin_(?:api|oauth)_[A-Za-z0-9]{20,}|glsa_[A-Za-z0-9_]{20,}|tskey-[A-Za-z0-9-]{16,}|do[opr]_v1_[0-9a-f]{40,}|PMAK-[0-9a-f-]{40,}|dapi[0-9a-f]{32}|AGE-SECRET-KEY-1[A-Z0-9]{20,})',
             },
@@ -1961,9 +1961,12 @@ LISTS: dict[str, Any] = {
             },
             {
                 'name': 'an address with a password',
-                'pattern': '(?i)(?<![a-z0-9])[a-z][a-z0-9+.-]*://[^\\s/?#:@]*:[^\\s/?#@]+@',
+                'pattern': '(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\\s/?#:@]*:[^\\s/?#@]+@',
             },
-            {'name': 'an address with a token', 'pattern': '(?i)(?<![a-z0-9])[a-z][a-z0-9+.-]*://[^\\s/?#:@]{20,}@'},
+            {
+                'name': 'an address with a token',
+                'pattern': '(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\\s/?#:@]{20,}@',
+            },
             {
                 'name': 'an authorization header',
                 'pattern': '(?i)authorization:\\s*\\S{4,}|(?<![a-z])bearer\\s+[a-z0-9._~+/=-]{16,}',
@@ -3443,4 +3446,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-v1': 'sha256:d60530fbfba47fabf87c7a957d9f8a290f1b88132c2d190e278b49220684212f',
 }
 
-DIGEST: str = 'sha256:b53ef893fe2dd65eff799f37e19e4ca51850424d1ab3df3cb97abc649120a2ea'
+DIGEST: str = 'sha256:2975519681063158bf0708bfbf0bad61056d851f9f3c237b92b042a9416cb2ad'

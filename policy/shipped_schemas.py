@@ -140,7 +140,7 @@ FIELDS: dict[str, Any] = {
             'required': True,
             'minlength': 1,
             'maxlength': 1000,
-            'meta': {'doc': 'Why.', 'narrower': 'free'},
+            'meta': {'doc': 'Why it may run.', 'narrower': 'free'},
         },
         'approved_at': {
             'type': 'integer',

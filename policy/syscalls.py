@@ -7,7 +7,7 @@ a filter is made. It leaves to others: which calls a worker may make (``policy.s
 
 from __future__ import annotations
 
-from . import shape, wording
+from . import shape, table, wording
 from .format import format_of
 from .record import Record
 
@@ -17,26 +17,25 @@ if TYPE_CHECKING:
 
     from .errors import ReadError
     from .reader import Document
-    from .shape import Node
 
 FORMAT = "syscalls/v1"
 
-_NUMBER = (("integer", 0, (1 << 30) - 1),)  # below the bit by which x86_64 marks a call of another ABI
-_WORD = (("integer", 0, (1 << 32) - 1),)
-_NAME = (("string", "[a-z_][a-z0-9_]*", None, 1, 40),)
-_TABLE: Node = (
-    (
-        "dict",
-        {
-            "prespawn": (True, (("string", None, (FORMAT,), 0, None),)),
-            "id": (True, (("string", "[a-z0-9_]+", None, 1, 20),)),
-            "seccomp": (True, (("string", "SCMP_ARCH_[A-Z0-9_]+", None, 1, 40),)),
-            "audit": (True, _WORD),
-            "killed": (True, (("dict", {"first": (True, _WORD), "last": (True, _WORD)}), ("null",))),
-            "numbers": (True, (("map", _NAME, _NUMBER, 1, None),)),
-        },
-    ),
-)
+_WORD = {"type": "integer", "required": True, "min": 0, "max": (1 << 32) - 1}
+_RANGE = {"first": _WORD, "last": {**_WORD, "max": (1 << 32) - 2}}  # the number after it is compared with, in 32 bits
+_FIELDS = {
+    "prespawn": {"type": "string", "required": True, "allowed": [FORMAT]},
+    "id": {"type": "string", "required": True, "regex": "[a-z0-9_]{1,20}"},
+    "seccomp": {"type": "string", "required": True, "regex": "SCMP_ARCH_[A-Z0-9_]{1,20}"},
+    "audit": _WORD,
+    "killed": {"type": "dict", "required": True, "nullable": True, "schema": _RANGE},
+    "numbers": {
+        "type": "dict",
+        "required": True,
+        "minlength": 1,
+        "keysrules": {"type": "string", "regex": "[a-z_][a-z0-9_]{0,40}"},
+        "valuesrules": {"type": "integer", "min": 0, "max": (1 << 16) - 1},
+    },
+}
 
 
 class Killed(Record):
@@ -47,11 +46,11 @@ class Killed(Record):
 
 
 class Syscalls(Record):
-    """One architecture, by the names of its friends.
+    """One architecture and its calls.
 
-    ``id`` is ``uname -m``'s, ``seccomp`` the container runtimes', ``audit`` the kernel's (``AUDIT_ARCH_*``). ``numbers``
-    are its calls; ``elsewhere`` are names that only another known architecture has, so that a list may name them and
-    a misspelt name is still found.
+    ``id`` is what ``uname -m`` says, ``seccomp`` the container runtimes' word, ``audit`` the kernel's
+    (``AUDIT_ARCH_*``). ``numbers`` are its calls; ``elsewhere`` are names that only another known architecture has,
+    so that a list may name them and a misspelt name is still found.
     """
 
     nested = {"killed": Killed}
@@ -72,17 +71,19 @@ def tables(documents: Iterable[Document]) -> dict[str, Syscalls]:
 
 def _table(document: Document) -> Syscalls:
     format_of(document, (FORMAT,))
-    for wrong in (*shape.check(document, _TABLE), *_repeated(document)):
+    value, faults = shape.examine(document.value, (table.record(_FIELDS),))
+    for wrong in shape.errors(document, faults):
         raise wrong
-    plain = {name: value for name, value in shape.normalise(document.value, _TABLE).items() if name != "prespawn"}
-    killed = plain.pop("killed")
-    return Syscalls(**plain, killed=Killed(**killed) if killed else None)
+    for wrong in _repeated(document, value["numbers"]):
+        raise wrong
+    killed = value["killed"] and Killed(**value["killed"])
+    named = {key: value[key] for key in ("id", "seccomp", "audit", "numbers")}
+    return Syscalls(**named, killed=killed)
 
 
-def _repeated(document: Document) -> Iterator[ReadError]:
-    """Yield a second name of one number: whichever was meant, a rule about the other would not be kept."""
+def _repeated(document: Document, numbers: Mapping[str, int]) -> Iterator[ReadError]:
+    """Yield a second name of one number: of two rules about it one would be lost."""
     names: dict[int, str] = {}
-    numbers: dict[str, int] = document.value["numbers"]  # type: ignore[index]  # its shape was checked before
     for name, number in numbers.items():
         if names.setdefault(number, name) != name:
             at = ("numbers", name)

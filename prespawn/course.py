@@ -18,11 +18,12 @@ import _thread
 import os
 
 from prespawn.policy.errors import HostError
+from prespawn.policy.record import Record
 from prespawn.policy.spelling import shown
 
 from . import rlimits
 from .descriptors import Descriptors
-from .hold import Fallen, Held, hold, reap_all, release
+from .hold import Fallen, Held, discard, hold, reap_all, release
 from .outcome import SETUP_FAILED, Outcome
 from .pumps import PIECE, write_whole
 from .refusals import refusal
@@ -45,6 +46,14 @@ else:
 _LONGEST_DETAIL = 2000  # bytes of bubblewrap's words that are kept, the last ones
 
 
+class Events(Record):
+    """Three eventfds between the two threads: ``held`` and ``over`` for the caller's, ``stop`` for the run's."""
+
+    held: int
+    over: int
+    stop: int
+
+
 class Course:
     """One run; ``take`` is the thread's body, everything else is for the caller's thread."""
 
@@ -55,14 +64,13 @@ class Course:
         sides: Sides,
         log: int | None,
         opened: Mapping[str, int],
-        notice: int,
-        stop: int,
+        events: Events,
         *,
         asks: bool,
     ) -> None:
-        self.notice, self.stop = notice, Stop(stop)
+        self.events, self.stop = events, Stop(events.stop)
         self.held: Held | None = None
-        self.is_over = False
+        self._claim = _thread.allocate_lock()
         self._told, self._limits, self._opened = told, limits, opened
         self._sides, self._log, self._asks = sides, log, asks
         self._answer, self._agreed = _thread.allocate_lock(), False
@@ -71,14 +79,19 @@ class Course:
 
     def take(self) -> None:
         """Run it, and notify the caller when nothing of it is left."""
+        if not self._claim.acquire(False):
+            return
         signals.pthread_sigmask(signals.SIG_BLOCK, signals.valid_signals())  # signals are for the caller's threads
         try:
             with Descriptors() as own:
                 self._end = self._run(own)
         except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread, by `result`
             self._end = error
-        self.is_over = True
-        os.eventfd_write(self.notice, 1)
+        os.eventfd_write(self.events.over, 1)  # the last act: now the caller closes what this thread used
+
+    def forgo(self) -> bool:
+        """Make sure that the thread does nothing, and return whether it had not begun."""
+        return self._claim.acquire(False)
 
     def agree(self) -> None:
         """Let the held payload run."""
@@ -105,7 +118,12 @@ class Course:
             said = _available(started.stderr)
             if isinstance(held, Fallen):
                 return self._fallen(held, said, started)
-            self._make_ready(held)
+            try:
+                self._make_ready(held)
+            except BaseException:
+                discard(held)
+                end(held.init_pidfd, started.pidfd)
+                raise
             self.stop.unguard()
             release(held)
             return work(started, held, self.stop, self._limits, self._sides, self._log, own)
@@ -133,7 +151,7 @@ class Course:
         rlimits.apply((held.payload, held.init), self._told.rlimits, self._told.identity)
         if self._asks:
             self.held = held
-            os.eventfd_write(self.notice, 1)
+            os.eventfd_write(self.events.held, 1)
             self._answer.acquire()
             if not self._agreed:
                 raise HostError("launch-failed", "the run was refused while it was held")

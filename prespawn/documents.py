@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from prespawn.checker.declaration import Declaration
     from prespawn.checker.facts import Facts, ReplayedFacts
-    from prespawn.policy.reader import Document, Family
+    from prespawn.policy.reader import Document, Family, Syntax
 
     from .gate import Gate
 
@@ -61,7 +61,7 @@ def document_file(path: str, family: Family) -> Document:
     """Return the strictly read document of a file or of standard input."""
     if path == STDIN:
         data = sys.stdin.buffer.read(DEFAULT_BOUNDS.bytes + 1)
-        syntax = "json" if data.lstrip()[:1] in (b"{", b"[") else "yaml"
+        syntax: Syntax = "json" if data.lstrip()[:1] in (b"{", b"[") else "yaml"
         return read(data, source="standard input", family=family, syntax=syntax)
     syntax = "json" if path.endswith(".json") else "yaml"
     return read(read_file(path, family=family), source=path, family=family, syntax=syntax)

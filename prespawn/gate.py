@@ -104,8 +104,8 @@ class Gate:
     ) -> Checked | Verdict:
         """Return the verdict on a declaration, a model or any Python value, on freshly gathered facts.
 
-        ``caller_env`` are variables that the operator passes on by name, ``extra_path`` directories (relative ones below
-        the workspace) in which programs are looked for first.
+        ``caller_env`` are variables that the operator passes on by name, ``extra_path`` directories (relative ones
+        below the workspace) in which programs are looked for first.
         """
         declaration = self._admitted(declared)
         if isinstance(declaration, Verdict):
@@ -135,10 +135,12 @@ class Gate:
         self, checked: Verdict, *, operator: str, reason: str,
         accepts: tuple[str, ...] = (), seconds: int | None = None, origin: str = "operator",
     ) -> Approval:  # fmt: skip
-        """Return an approval of exactly this verdict by a named person, lasting ``seconds`` (the site's time if None)."""
+        """Return an approval of exactly this verdict by a named person, for ``seconds`` (the site's time if None)."""
         now = int(time.time())
         lasting = self.policy.site.approvals.lifetime // 1000 if seconds is None else seconds
-        bound = {name: checked.digests[name] for name in ("declaration", "policy", "blockers") if name in checked.digests}
+        bound = {
+            name: checked.digests[name] for name in ("declaration", "policy", "blockers") if name in checked.digests
+        }
         return Approval(
             run_id=checked.run_id, digests=bound, operator=operator, reason=reason, approved_at=now,
             expires_at=now + lasting, accepts=accepts, origin=origin,
@@ -156,8 +158,8 @@ class Gate:
     ) -> Run:
         """Look again, and start the run if nothing stands in its way; return when no process of it is left.
 
-        ``streams`` are the caller's side of the worker's standard streams, ``cancel`` a descriptor that becomes readable
-        when the run is to end. ``HostError`` if the host fails before the worker's first instruction; the registry says
+        ``streams`` are the caller's side of the worker's standard streams, ``cancel`` a descriptor that becomes
+        readable when the run is to end. ``HostError`` if the host fails before the worker's first instruction; the registry says
         then that the run never started.
         """
         from prespawn.checker.approve import approve
@@ -178,7 +180,9 @@ class Gate:
                 declaration, self.policy, held.facts, verdict, approval,
                 run_id=run_id, values=values, search_path=held.search_path,
             )  # fmt: skip
-            return Run(run_id=run_id, verdict=verdict, outcome=started(plan, self._trusted.state_dir, held, streams, cancel))
+            return Run(
+                run_id=run_id, verdict=verdict, outcome=started(plan, self._trusted.state_dir, held, streams, cancel)
+            )
 
     def new_run_id(self) -> str:
         """Return a fresh run id, for a declaration that leaves it to the parent."""

@@ -25,6 +25,7 @@ from prespawn.policy.errors import HostError
 from prespawn.policy.record import Record
 
 from . import kernel
+from .stop import kill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ def release(held: Held) -> None:
     _let_go(held.payload)
 
 
+def discard(held: Held) -> None:
+    """End a held payload before its first instruction."""
+    kill(held.payload_pidfd)
+    _run_until(held.payload, ())
+
+
 def reap_all() -> None:
     """Reap every child and tracee of the calling thread, killing the ones that are stopped, until none is left.
 
@@ -116,13 +123,19 @@ _REFUSED = (
 
 
 def _is_ended(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def _run_until(pid: int, events: tuple[int, ...]) -> int | None:
     """Run a traced process until one of some events and return the event's message, or None if it ended instead."""
     while True:
-        status = os.waitpid(pid, kernel.WALL)[1]
+        try:
+            status = os.waitpid(pid, kernel.WALL)[1]
+        except ChildProcessError:  # another thread of this program waits for any child: it has reaped ours, ended
+            return None
         if not os.WIFSTOPPED(status):
             return None
         event = status >> 16
@@ -137,5 +150,5 @@ def _run_until(pid: int, events: tuple[int, ...]) -> int | None:
 def _let_go(pid: int) -> None:
     try:
         kernel.ptrace(kernel.PTRACE_DETACH, pid)
-    except ProcessLookupError:  # killed while it was stopped: whoever waits for it sees that
-        return
+    except ProcessLookupError:  # killed while it was stopped: reap it, as a traced zombie keeps its pid namespace alive
+        _run_until(pid, ())

@@ -1,7 +1,7 @@
 """An approved plan, recorded and run: the entry is durable before the start, and the end is true afterwards.
 
-The registry is the parent's memory. ``reserve`` is on disk before anything is spawned, ``started`` names the held process
-before it is released, and exactly one end follows: how the run ended, or that it never started. What cannot be recorded
+The registry is the parent's memory. ``reserve`` is on disk before anything is spawned, ``started`` names the held
+process before it is released, and exactly one end follows: how the run ended, or that it never started. What cannot be recorded
 is not run.
 """
 
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from .pumps import Streams
 
 
-def started(
-    plan: ApprovedPlan, state_dir: str, held: Held, streams: Streams | None, cancel: int | None
-) -> Outcome:
+def started(plan: ApprovedPlan, state_dir: str, held: Held, streams: Streams | None, cancel: int | None) -> Outcome:
     """Run an approved plan from its entry in the registry to its end there, and return the outcome.
 
     ``held`` has the descriptors of what was checked. ``HostError`` where nothing of the work has run; the registry then
@@ -99,7 +97,9 @@ def _end(how: str) -> dict[str, str | int]:
 
 def _opened(plan: ApprovedPlan, held: Held) -> dict[str, int]:
     """Return the descriptors of the check by the path that the plan names them by."""
-    opened = {mount.place.path: held.toolchains[mount.name] for mount in held.facts.mounts if mount.name in held.toolchains}
+    opened = {
+        mount.place.path: held.toolchains[mount.name] for mount in held.facts.mounts if mount.name in held.toolchains
+    }
     if plan.workspace is not None and held.workspace >= 0:
         opened[plan.workspace.source] = held.workspace
     return opened

@@ -21,7 +21,7 @@ class Outcome(Record):
     * ``deadline``, ``output-ceiling`` (``ceiling`` names the limit), ``cancelled``: it was ended from here.
     * ``setup-failed``: the worker's program never ran. ``stage`` says where it stopped: ``runtime`` (bubblewrap refused
       before it made namespaces), ``root`` (while it built them and the root), ``program`` (the program could not be
-      executed). ``detail`` is what bubblewrap said. A run that was ended from here on its way there has a ``stage`` too.
+      executed). ``detail`` is what bubblewrap said. A run that was ended from here on the way has a ``stage`` too.
     * ``lost``: bubblewrap itself was ended by somebody else, and with it the run.
 
     ``stdout`` and ``stderr`` count the bytes that the worker wrote and that were taken, ``undelivered`` those of them

@@ -287,7 +287,9 @@ def standing(state_dir: str, run_id: object) -> Standing:
         with place:
             if not place.has_registry():
                 return Standing(registry="absent", run_id_used=False)
-            if not isinstance(run_id, str):  # nothing to ask for; the launch opens it and fails closed (SQLite: 5 ms here)
+            if not isinstance(
+                run_id, str
+            ):  # nothing to ask for; the launch opens it and fails closed (SQLite: 5 ms here)
                 return Standing(registry="ready", run_id_used=False)
             with Registry._opened(place, to_read=True) as registry:
                 return Standing(registry="ready", run_id_used=registry.used(run_id))

@@ -2,8 +2,9 @@
 
 Two threads share one ``Stop``: the caller's, which watches clock and cancel, and the run's. While the run's thread
 waits for bubblewrap to reach the worker's program it sits in ``waitpid``, the only call that reports a ptrace stop and
-one that knows no deadline; so in that time the caller's thread kills, through the pidfds that are guarded here. Later
-the run's thread polls ``fd`` beside everything else and ends the run itself.
+one that knows no deadline; so in that time the caller's thread kills, through the pidfd that is guarded here:
+bubblewrap's, and init's as soon as there is one (bubblewrap reaps it and goes by itself). Later the run's thread polls
+``fd`` beside everything else and ends the run itself.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Stop:
         self.fd = fd  # an eventfd, readable from the first request on
         self._lock = _thread.allocate_lock()
         self._reason: str | None = None
-        self._guarded: list[int] = []
+        self._guarded: int | None = None
 
     @property
     def reason(self) -> str | None:
@@ -49,18 +50,18 @@ class Stop:
         """Ask for the end, and end what is guarded."""
         with self._lock:
             self._reason = self._reason or reason
-            for pidfd in self._guarded:
-                kill(pidfd)
+            if self._guarded is not None:
+                kill(self._guarded)
         os.eventfd_write(self.fd, 1)
 
     def guard(self, pidfd: int) -> None:
-        """Have a process killed at once when the end is asked for, or has been."""
+        """Have one process, in place of the one before it, killed at once when the end is asked for, or has been."""
         with self._lock:
-            self._guarded.append(pidfd)
+            self._guarded = pidfd
             if self._reason:
                 kill(pidfd)
 
     def unguard(self) -> None:
         """Leave killing to the run's own thread from here on."""
         with self._lock:
-            self._guarded.clear()
+            self._guarded = None

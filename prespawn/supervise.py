@@ -16,7 +16,7 @@ import time
 from prespawn.checker.plan import ApprovedPlan
 from prespawn.launchers.bwrap import invocation
 
-from .course import Course
+from .course import Course, Events
 from .descriptors import Descriptors
 from .outcome import CANCELLED, DEADLINE
 from .pumps import Side, Streams
@@ -57,53 +57,55 @@ def run(
     told, streams = invocation(plan), streams or Streams()
     with Descriptors() as own:
         sides = (_source(streams.stdin, own), _sink(streams.stdout, own), _sink(streams.stderr, own))
-        notice, stop = own.own(os.eventfd(0)), own.own(os.eventfd(0))
-        course = Course(told, plan.limits, sides, streams.log, opened or {}, notice, stop, asks=on_held is not None)
-        _thread.start_new_thread(course.take, ())
-        _watch(course, deadline, cancel, on_held)
+        events = Events(**{name: own.own(os.eventfd(0)) for name in Events._fields})
+        course = Course(told, plan.limits, sides, streams.log, opened or {}, events, asks=on_held is not None)
+        try:
+            _thread.start_new_thread(course.take, ())
+            _watch(course, deadline, cancel, on_held)
+        except BaseException:
+            _end_at_once(course)
+            raise
         return course.result()
 
 
 def _watch(course: Course, deadline: int, cancel: int | None, on_held: Callable[[Held], None] | None) -> None:
-    """Wait for the run's end; whatever else happens here ends the run first."""
-    try:
-        _wait(course, deadline, cancel, on_held)
-    except BaseException:
-        course.stop.request(CANCELLED)
-        course.refuse()
-        while not course.is_over:
-            _wait_for_end(course)
-        raise
-
-
-def _wait(course: Course, deadline: int, cancel: int | None, on_held: Callable[[Held], None] | None) -> None:
-    poll = select.poll()
-    poll.register(course.notice, select.POLLIN)
-    if cancel is not None:
-        poll.register(cancel, select.POLLIN)
-    while not course.is_over:
+    """Wait for the run's end; ask for it when the time has come or the caller says so."""
+    events, poll = course.events, select.poll()
+    for fd in (events.held, events.over, cancel):
+        if fd is not None:
+            poll.register(fd, select.POLLIN)
+    while True:
         left = None if course.stop.reason else max(0, deadline - time.monotonic_ns())
         ready = {fd for fd, _ in poll.poll(None if left is None else min(-(-left // _MILLISECOND), _LONGEST_POLL))}
+        if events.over in ready:
+            return
         if cancel in ready:
             course.stop.request(CANCELLED)
             poll.unregister(cancel)
         if left is not None and time.monotonic_ns() >= deadline:
             course.stop.request(DEADLINE)
-        if course.notice in ready:
-            os.eventfd_read(course.notice)
-            if on_held is not None and course.held is not None and not course.is_over:
-                on_held(course.held)
-                course.agree()
+        if events.held in ready:
+            os.eventfd_read(events.held)
+            assert on_held is not None and course.held is not None
+            on_held(course.held)
+            course.agree()
 
 
-def _wait_for_end(course: Course) -> None:
+def _end_at_once(course: Course) -> None:
+    """End the run because of an exception in the caller's thread, and wait until nothing of it is left."""
+    course.stop.request(CANCELLED)
+    course.refuse()
+    while not course.forgo() and not _is_over(course):
+        continue
+
+
+def _is_over(course: Course) -> bool:
     poll = select.poll()
-    poll.register(course.notice, select.POLLIN)
+    poll.register(course.events.over, select.POLLIN)
     try:
-        poll.poll()
-        os.eventfd_read(course.notice)
-    except KeyboardInterrupt:  # asked again for what is under way: every process of the run has been sent SIGKILL
-        return
+        return bool(poll.poll())
+    except KeyboardInterrupt:  # asks again for what is under way: every process of the run has been sent SIGKILL
+        return False
 
 
 def _source(given: int | bytes | None, own: Descriptors) -> Side | bytes | None:

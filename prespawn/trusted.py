@@ -34,7 +34,7 @@ SITE_BYTES = 1 << 18  # a site file larger than this is a mistake, and is not re
 
 
 class Trusted(Record):
-    """All that a gate is made from; ``site_file`` is None for the built-in site, ``state_dir`` is resolved from ``~``."""
+    """All that a gate is made from; ``site_file`` is None for the built-in site, ``state_dir`` has no ``~``."""
 
     policy: Policy
     rules: tuple[Rule, ...]
@@ -90,7 +90,9 @@ def own_profiles(folder: str) -> dict[str, Profile]:
     except FileNotFoundError:
         return {}
     files = (site_file.find(os.path.join(folder, name), environ={}, limit=SITE_BYTES) for name in names)
-    documents = [read(file.data, source=file.path, family="policy", syntax="yaml") for file in files if file is not None]
+    documents = [
+        read(file.data, source=file.path, family="policy", syntax="yaml") for file in files if file is not None
+    ]
     return loader().profiles(documents, catalogue.profiles())
 
 

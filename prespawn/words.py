@@ -21,8 +21,8 @@ def value_text(value: object) -> str:
     """Return a value as a message shows it: in backticks, escaped, cut."""
     if isinstance(value, (list, tuple)):
         return ", ".join(value_text(item) for item in value) if value else "none"
-    text = {None: "null", True: "true", False: "false"}.get(value, str(value)) if _is_scalar(value) else str(value)
-    text = shown(text)
+    words = {type(None): "null", bool: "true" if value else "false"}
+    text = shown(words.get(type(value), str(value)))
     return f"`{text if len(text) <= LONGEST else text[:LONGEST] + '…'}`"
 
 
@@ -47,7 +47,8 @@ def verdict_lines(name: str, verdict: Verdict, remedies: Mapping[str, str]) -> I
     """Yield the verdict on one declaration: the decision, its blockers, and what its level leaves open."""
     level = verdict.level
     if verdict.allowed:
-        yield f"{shown(name)}: allowed at level {level.earned} ({level.requested} needed, {level.attainable} attainable)"
+        reach = f"{level.requested} needed, {level.attainable} attainable"
+        yield f"{shown(name)}: allowed at level {level.earned} ({reach})"
     else:
         word = "undecided" if verdict.undecided else "blocked"
         count = len(verdict.blockers)
@@ -56,7 +57,3 @@ def verdict_lines(name: str, verdict: Verdict, remedies: Mapping[str, str]) -> I
         yield f"  {blocker_text(blocker, remedies[blocker.id])}"
     if verdict.allowed and verdict.not_claimed:
         yield f"  not claimed at this level: {', '.join(verdict.not_claimed)}"
-
-
-def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, bool)

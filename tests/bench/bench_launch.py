@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from support import as_user, plans, runtimes
+
 from prespawn.checker.plan import Identity
 from prespawn.launchers.bwrap import invocation
 from prespawn.supervise import run
-from support import as_user, plans, runtimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,8 +75,7 @@ def same(plan: ApprovedPlan) -> float:
     started = time.perf_counter()
     subprocess.run(
         [told.program, *options, "--", *told.command], check=True, env={}, pass_fds=tuple(fds.values()),
-        user=user, group=user, extra_groups=None if user is None else [], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        user=user, group=user, extra_groups=None if user is None else [], stdin=subprocess.PIPE, capture_output=True,
     )  # fmt: skip
     elapsed = time.perf_counter() - started
     for fd in fds.values():

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import as_user, plans
+from support.sandboxes import GROUP, WORKER, Sandbox, bwrap, sandbox
+from support.scenarios import FLOOD, SCENARIOS, Scenario, judge, records_exits, shell
 
 from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
 from prespawn.supervise import run
-from support import as_user, plans
-from support.sandboxes import GROUP, WORKER, Sandbox, bwrap, sandbox
-from support.scenarios import FLOOD, SCENARIOS, Scenario, judge, records_exits, shell
 
 __all__ = ["bwrap", "sandbox"]  # the fixtures
 
@@ -135,6 +135,56 @@ def test_parent_killed_at_any_moment_leaves_no_process_and_no_mount(sandbox: San
     left = sandbox.call(killed_parents, sandbox.fields(scenario), moments)
     assert left == [[]] * KILLS
     assert Path("/proc/self/mountinfo").read_text() == mounts
+
+
+def slow_to_agree(values: dict[str, Any], seconds: float) -> tuple[str, int, float]:
+    begun = time.monotonic()
+    outcome = run(plans.plan(**values), on_held=lambda held: time.sleep(seconds))
+    return outcome.how, outcome.stdout, time.monotonic() - begun
+
+
+def test_deadline_that_passes_at_the_hold_lets_nothing_run(sandbox: Sandbox) -> None:
+    values = sandbox.fields(Scenario("late", shell("touch /workspace/ran"), {}, limits={"wall_clock": 200}))
+    how, _, seconds = sandbox.call(slow_to_agree, values, 0.5)
+    assert how == "deadline"
+    assert seconds < 0.9
+    assert os.listdir(sandbox.workspace) == []
+
+
+def cancelled_at_the_hold(values: dict[str, Any]) -> tuple[str, float]:
+    cancel = os.eventfd(0)
+    begun = time.monotonic()
+    outcome = run(plans.plan(**values), cancel=cancel, on_held=lambda held: os.eventfd_write(cancel, 1))
+    return outcome.how, time.monotonic() - begun
+
+
+def test_cancel_at_the_hold_ends_the_run(sandbox: Sandbox) -> None:
+    how, seconds = sandbox.call(cancelled_at_the_hold, sandbox.fields(Scenario("hangs", shell("sleep 600"), {})))
+    assert how == "cancelled"
+    assert seconds < 0.5
+
+
+def cancelled_at(values: dict[str, Any], moments: list[float]) -> list[tuple[str, float]]:
+    ends = []
+    for moment in moments:
+        cancel = os.eventfd(0)
+        timer = threading.Timer(moment, os.eventfd_write, (cancel, 1))
+        timer.start()
+        begun = time.monotonic()
+        how = run(plans.plan(**values), cancel=cancel).how
+        ends.append((how, round(time.monotonic() - begun - moment, 1)))
+        timer.join()
+        os.close(cancel)
+    return ends
+
+
+def test_cancel_at_any_moment_ends_the_run_at_once(sandbox: Sandbox) -> None:
+    chance = random.Random(f"cancel {sandbox.parent} {sandbox.bwrap}")
+    moments = [chance.uniform(0, 0.015) for _ in range(KILLS)]
+    values = sandbox.fields(Scenario("detached", shell("setsid sleep 600 & sleep 600"), {}))
+    ends = sandbox.call(cancelled_at, values, moments)
+    assert {how for how, _ in ends} == {"cancelled"}
+    assert max(late for _, late in ends) < 0.5
 
 
 def parallel(values: dict[str, Any], threads: int, each: int) -> tuple[set[tuple[str, int | None]], int]:

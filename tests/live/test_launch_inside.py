@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from prespawn.pumps import Streams
-from prespawn.supervise import run
 from support import plans, runtimes
 from support.sandboxes import GROUP, WORKER, Sandbox, bwrap, sandbox
 from support.scenarios import Scenario, shell
+
+from prespawn.pumps import Streams
+from prespawn.supervise import run
 
 __all__ = ["bwrap", "sandbox"]  # the fixtures
 
@@ -175,8 +175,8 @@ def test_nested_user_namespaces_are_refused(sandbox: Sandbox) -> None:
 
 
 def test_kernel_settings_cannot_be_written(sandbox: Sandbox) -> None:
-    script = "p=/proc/sys/kernel/core_pattern; test -r $p && (cat $p >$p) 2>/dev/null && echo written; cat $p >/dev/null && echo read"
-    assert sandbox.inside(script) == "read\n"
+    script = "test -r $p && (cat $p >$p) 2>/dev/null && echo written; cat $p >/dev/null && echo read"
+    assert sandbox.inside(f"p=/proc/sys/kernel/core_pattern; {script}") == "read\n"
 
 
 WRITABLE = {"/tmp", "/dev/shm", "/home/worker", "/workspace"}
@@ -204,8 +204,9 @@ def test_scratch_space_is_bounded(sandbox: Sandbox) -> None:
 
 
 def test_file_size_is_bounded(sandbox: Sandbox) -> None:
-    script = "sh -c 'exec head -c 200000 /dev/zero >big' 2>/dev/null; echo $?; wc -c <big; head -c 100 /dev/zero >small; wc -c <small"
-    code, big, small = sandbox.inside(script, {"file_size": 100_000}).split()[-3:]
+    big = "sh -c 'exec head -c 200000 /dev/zero >big' 2>/dev/null; echo $?; wc -c <big"
+    text = sandbox.inside(f"{big}; head -c 100 /dev/zero >small; wc -c <small", {"file_size": 100_000})
+    code, big, small = text.split()[-3:]
     assert (code, big, small) in (("153", "100000", "100"), ("1", "100000", "100"))
 
 
@@ -261,8 +262,8 @@ def test_git_directory_is_read_only_and_cannot_be_moved(sandbox: Sandbox) -> Non
     for path in (f"{sandbox.workspace}/.git", f"{sandbox.workspace}/.git/config"):
         os.chown(path, WORKER, GROUP)
     script = (
-        "cat .git/config; (echo x >>.git/config) 2>/dev/null && echo written; mkdir .git/hooks 2>/dev/null && echo hooks;"
-        " mv .git moved 2>/dev/null && echo moved; rm -rf .git 2>/dev/null && echo removed; touch beside && echo beside"
+        "cat .git/config; (echo x >>.git/config) 2>/dev/null && echo written;"
+        " mkdir .git/hooks 2>/dev/null && echo hooks; mv .git moved 2>/dev/null && echo moved; rm -rf .git 2>/dev/null && echo removed; touch beside && echo beside"
     )
     assert sandbox.inside(script, read_only=(".git",)) == "[core]\nbeside\n"
     assert os.listdir(f"{sandbox.workspace}/.git") == ["config"]
@@ -324,8 +325,8 @@ def test_bubblewrap_of_a_private_venv_runs_for_a_root_parent(sandbox: Sandbox) -
         ),
         (
             "git",
-            "git init -q repo && cd repo && git config user.email a@b && git config user.name a && echo x >f && git add f"
-            " && git commit -qm one && git gc -q && git log --format=%s",
+            "git init -q repo && cd repo && git config user.email a@b && git config user.name a && echo x >f"
+            " && git add f && git commit -qm one && git gc -q && git log --format=%s",
             "one\n",
         ),
         (

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import plans, scripted_bwrap
 
 from prespawn.checker.facts import SystemEntry
 from prespawn.checker.plan import Bind, Identity
@@ -19,7 +20,6 @@ from prespawn.launchers.invocation import Invocation
 from prespawn.policy.errors import HostError
 from prespawn.policy.known import ABSENT
 from prespawn.policy.profile import NetworkRule, ProcessRule, RootRule
-from support import plans, scripted_bwrap
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 SYSTEM = (

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support import plans
+from support.ordinary import as_ordinary_user, fields, home
+from support.scenarios import SCENARIOS, Played, Scenario, judge, played, shell
 
 from prespawn import kernel
 from prespawn.checker.plan import Identity, Plan
 from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
 from prespawn.supervise import run
-from support import plans
-from support.ordinary import as_ordinary_user, fields, home
-from support.scenarios import SCENARIOS, Played, Scenario, judge, played, shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

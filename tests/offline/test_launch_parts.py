@@ -14,9 +14,9 @@ from prespawn.status import Status
 
 APPARMOR, CLONE, MOST = (path for path, _, _ in SWITCHES)
 REFUSALS = {
-    "debian": "bwrap: No permissions to create new namespace, likely because the kernel does not allow it. See <https://x>",
+    "debian": "bwrap: No permissions to create new namespace, likely because the kernel does not allow it",
     "upstream": "bwrap: No permissions to create a new namespace, likely because the kernel does not allow it",
-    "nesting": "bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)",
+    "nesting": "bwrap: Creating new namespace failed: nesting depth or max_*_namespaces exceeded (ENOSPC)",
     "ubuntu uid map": "bwrap: setting up uid map: Permission denied",
     "ubuntu loopback": "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted",
 }

@@ -10,12 +10,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from prespawn.pumps import Streams
-from prespawn.supervise import run
 from support import plans
 from support.ordinary import as_ordinary_user, fields, home
 from support.scenarios import FLOOD, Scenario, records_exits, shell
+
+from prespawn.pumps import Streams
+from prespawn.supervise import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ def test_reader_that_never_reads_costs_no_more_than_the_deadline(home: str) -> N
 
 def test_reader_that_never_reads_after_the_end_costs_no_more_than_the_deadline(home: str) -> None:
     def make() -> Streams:
-        reading, writing = os.pipe()
+        _reading, writing = os.pipe()
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
         os.write(writing, b"x" * 4096)
         return Streams(stdout=writing)

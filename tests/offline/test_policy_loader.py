@@ -52,12 +52,20 @@ env: {TZ: UTC}
 images: {}
 providers: {}
 """
-ADAPTER = "prespawn: adapter/v1\nid: exec@2\ntitle: t\nprofiles: [sandbox-v1]\ntakes: [argv]\nlevel_at_most: container\n"
+ADAPTER = (
+    "prespawn: adapter/v1\nid: exec@2\ntitle: t\nprofiles: [sandbox-v1]\ntakes: [argv]\nlevel_at_most: container\n"
+)
 DIGEST = f"sha256:{'0' * 64}"
 APPROVAL = {
-    "prespawn": "approval/v1", "run_id": "fix-42", "digests": {"declaration": DIGEST, "policy": DIGEST, "blockers": DIGEST},
-    "operator": "ada", "reason": "reviewed", "approved_at": 100, "expires_at": 200, "accepts": ["isolation-level-unknown"],
-}  # fmt: skip
+    "prespawn": "approval/v1",
+    "run_id": "fix-42",
+    "digests": {"declaration": DIGEST, "policy": DIGEST, "blockers": DIGEST},
+    "operator": "ada",
+    "reason": "reviewed",
+    "approved_at": 100,
+    "expires_at": 200,
+    "accepts": ["isolation-level-unknown"],
+}
 
 
 def document(text: str, syntax: str = "yaml") -> Document:
@@ -140,7 +148,9 @@ def test_absent_lists_of_a_site_allow_nothing() -> None:
     assert site.approvals.driver_may_approve == "nothing"
 
 
-@pytest.mark.parametrize("key", ["network", "process", "root", "workspace", "limits", "argv", "level", "output", "activation"])
+@pytest.mark.parametrize(
+    "key", ["network", "process", "root", "workspace", "limits", "argv", "level", "output", "activation"]
+)
 def test_profile_must_say_what_holds_a_run(key: str) -> None:
     lines = [line for line in PROFILE.splitlines() if not line.startswith(f"{key}:")]
     error = refused(profile, "\n".join(lines))
@@ -291,63 +301,51 @@ def test_child_states_only_what_it_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "at", "new", "old"),
     [
-        (
-            "limits: {wall_clock: 2h}",
-            "`limits.wall_clock` is `2h` where `sandbox-v1`, which it extends, has `1h`; allowed here: the same or narrower",
-        ),
-        (
-            "limits: {processes: null}",
-            "`limits.processes` is `null` where `sandbox-v1`, which it extends, has `1024`; allowed here: the same or narrower",
-        ),
-        (
-            "network: {mode: host}",
-            "`network.mode` is `host` where `sandbox-v1`, which it extends, has `none`; allowed here: the same or narrower",
-        ),
-        (
-            "launcher: local",
-            "`launcher` is `local` where `sandbox-v1`, which it extends, has `bwrap`; allowed here: the same or narrower",
-        ),
-        (
-            "environment: {fixed: {LANG: hunter2}}",
-            "`environment.fixed.LANG` is `(not shown)` where `sandbox-v1`, which it extends, has `(not shown)`; "
-            "allowed here: the same or narrower",
-        ),
-        (
-            "process: {capabilities: [CAP_CHOWN]}",
-            '`process.capabilities` is `["CAP_CHOWN"]` where `sandbox-v1`, which it extends, has `[]`; '
-            "allowed here: the same or narrower",
-        ),
+        ("limits: {wall_clock: 2h}", "limits.wall_clock", "2h", "1h"),
+        ("limits: {processes: null}", "limits.processes", "null", "1024"),
+        ("limits: {tmp: 1025MiB}", "limits.tmp", "1025MiB", "1GiB"),
+        ("network: {mode: host}", "network.mode", "host", "none"),
+        ("launcher: local", "launcher", "local", "bwrap"),
+        ("environment: {fixed: {LANG: hunter2}}", "environment.fixed.LANG", "(not shown)", "(not shown)"),
+        ("process: {capabilities: [CAP_CHOWN]}", "process.capabilities", '["CAP_CHOWN"]', "[]"),
         (
             "provider: {requests: 1, request_bytes: 1KiB, response_bytes: 1KiB, tokens: 1, deadline: 1s}",
-            '`provider` is `{"deadline":1000,"request_bytes":1024,"requests":1,"response_bytes":1024,"tokens":1}` '
-            "where `sandbox-v1`, which it extends, has `null`; allowed here: the same or narrower",
+            "provider",
+            '{"deadline":1000,"request_bytes":1024,"requests":1,"response_bytes":1024,"tokens":1}',
+            "null",
         ),
     ],
-)  # fmt: skip
-def test_child_that_widens_is_refused_with_field_and_values(text: str, message: str) -> None:
+)
+def test_child_that_widens_is_refused_with_field_and_values(text: str, at: str, new: str, old: str) -> None:
     error = refused(child, text)
+    message = f"`{at}` is `{new}` where `sandbox-v1`, which it extends, has `{old}`; allowed here: the same or narrower"
     assert (error.id, error.line, error.message) == ("policy-widened", 4, message)
 
 
 def test_every_widening_is_reported() -> None:
     error = refused(child, "network: {mode: host}\nargv: listed\nroot: {system: host}\nlimits: {tmp: 2GiB}")
-    assert [one.message.split(" ")[0] for one in (error, *error.others)] == ["`root.system`", "`network.mode`", "`limits.tmp`"]
+    assert [one.message.split(" ")[0] for one in (error, *error.others)] == [
+        "`root.system`",
+        "`network.mode`",
+        "`limits.tmp`",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("parent", "message"),
+    ("parent", "shown", "hint"),
     [
-        ("mine-v1", "`extends` is `mine-v1`, which is no other profile; allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
-        ("../x", "`extends` is `../x`, which is no other profile; allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
-        ("sandbox-v3", "`extends` is `sandbox-v3`, which is no other profile; did you mean `sandbox-v1`"),
-        ('"sandbox-v1\\n"', r"`extends` is `sandbox-v1\n`, which is no other profile; did you mean `sandbox-v1`"),
-        ("/etc/passwd", "`extends` is `/etc/passwd`, which is no other profile; allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
+        ("mine-v1", "mine-v1", "allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
+        ("../x", "../x", "allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
+        ("/etc/passwd", "/etc/passwd", "allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
+        ("sandbox-v3", "sandbox-v3", "did you mean `sandbox-v1`"),
+        ('"sandbox-v1\\n"', r"sandbox-v1\n", "did you mean `sandbox-v1`"),
     ],
-)  # fmt: skip
-def test_unknown_parent_is_refused(parent: str, message: str) -> None:
+)
+def test_unknown_parent_is_refused(parent: str, shown: str, hint: str) -> None:
     error = refused(child, "", parent)
+    message = f"`extends` is `{shown}`, which is no other profile; {hint}"
     assert (error.id, error.message, error.line) == ("policy-unknown-profile", message, 3)
 
 
@@ -362,7 +360,8 @@ def extending(id: str, parent: str, rest: str = "") -> Document:
 
 def test_profiles_extend_each_other_in_any_order() -> None:
     loaded = LOADER.profiles(
-        [extending("c-v1", "b-v1", "limits: {tmp: 1MiB}"), extending("b-v1", "sandbox-v1", "limits: {tmp: 2MiB}")], profiles()
+        [extending("c-v1", "b-v1", "limits: {tmp: 1MiB}"), extending("b-v1", "sandbox-v1", "limits: {tmp: 2MiB}")],
+        profiles(),
     )
     assert {id: one.limits.tmp for id, one in loaded.items()} == {"b-v1": 2 << 20, "c-v1": 1 << 20}
 
@@ -390,7 +389,11 @@ def test_second_profile_of_a_name_is_refused() -> None:
 
 def test_shipped_profile_cannot_be_redefined() -> None:
     error = refused(LOADER.profiles, [document(PROFILE.replace("sandbox-v9", "sandbox-v1"))], profiles())
-    assert (error.id, error.message, error.line) == ("policy-duplicate-id", "there is a profile `sandbox-v1` already", 2)
+    assert (error.id, error.message, error.line) == (
+        "policy-duplicate-id",
+        "there is a profile `sandbox-v1` already",
+        2,
+    )
 
 
 # -- nobody overrides a core blocker (Y23)
@@ -450,7 +453,12 @@ def test_levels_load_in_their_order() -> None:
     ("old", "new", "id", "message"),
     [
         ("base: low", "base: high", "policy-value", "`base` is `high`; allowed here: `none-v`, `low`"),
-        ("boundary: cwd", "boundary: net", "policy-value", "`levels[1].claims[0].boundary` is `net`; allowed here: `cwd`"),
+        (
+            "boundary: cwd",
+            "boundary: net",
+            "policy-value",
+            "`levels[1].claims[0].boundary` is `net`; allowed here: `cwd`",
+        ),
         ("id: none-v", "id: low", "policy-value", "`levels[1].id` is `low`, which stands in the list before; keep one"),
         ("strength: observed", "strength: strong", "policy-value", None),
         ("declared: null", "declared: [x]", "policy-type", None),

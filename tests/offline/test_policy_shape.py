@@ -29,25 +29,37 @@ fields:
   size: {type: bytes, nullable: true, default: null, meta: {doc: A size.}}
   time: {type: duration, meta: {doc: A time.}}
   flag: {type: boolean, meta: {doc: A flag.}}
-  lease: {type: [none, dict], schema: {bytes: {type: bytes, required: true, meta: {doc: A size.}}}, meta: {doc: A lease.}}
+  lease:
+    type: [none, dict]
+    schema: {bytes: {type: bytes, required: true, meta: {doc: A size.}}}
+    meta: {doc: A lease.}
   path: {type: [string, dict], schema: {at: {type: string, required: true, meta: {doc: A path.}}}, meta: {doc: A path.}}
   words: {type: list, unique: true, minlength: 1, maxlength: 3, schema: {type: string}, meta: {doc: Words.}}
-  map: {type: dict, keysrules: {type: string, regex: '[A-Z]'}, valuesrules: {type: integer, min: 0}, meta: {doc: A map.}}
+  map:
+    type: dict
+    keysrules: {type: string, regex: '[A-Z]'}
+    valuesrules: {type: integer, min: 0}
+    meta: {doc: A map.}
   open: {type: dict, meta: {doc: Anything.}}
   any: {type: json, nullable: true, meta: {doc: Anything.}}
   seen:
     anyof:
       - {type: dict, schema: {unknown: {type: string, required: true, meta: {doc: A reason.}}}}
-      - {type: dict, schema: {path: {type: string, required: true, meta: {doc: A path.}}, inode: {type: integer, meta: {doc: A number.}}}}
+      - type: dict
+        schema:
+          path: {type: string, required: true, meta: {doc: A path.}}
+          inode: {type: integer, meta: {doc: A number.}}
       - {type: boolean}
     meta: {doc: A fact.}
 """
 SAMPLE = read_schema(read(SCHEMA.encode(), source="sample.yaml", family="policy", syntax="yaml"))
 
+LOWER = "allowed here: text that is `[a-z]+` from beginning to end"
+UPPER = "allowed here: text that is `[A-Z]` from beginning to end"
 FAULTS = [
     ({}, "missing-key", ("name",), "`name` is missing; add it"),
-    ({"name": "x\n"}, "pattern", ("name",), r"`name` is `x\n`; allowed here: text that is `[a-z]+` from beginning to end"),
-    ({"name": "x "}, "pattern", ("name",), "`name` is `x `; allowed here: text that is `[a-z]+` from beginning to end"),
+    ({"name": "x\n"}, "pattern", ("name",), rf"`name` is `x\n`; {LOWER}"),
+    ({"name": "x "}, "pattern", ("name",), f"`name` is `x `; {LOWER}"),
     ({"name": "aaaaaa"}, "length", ("name",), "`name` has 6 characters; allowed here: 0 to 5"),
     ({"name": None}, "type", ("name",), "`name` is null; allowed here: text"),
     ({"name": 5}, "type", ("name",), "`name` is a number; allowed here: text"),
@@ -87,15 +99,27 @@ FAULTS = [
         "duplicate-item", ("words", 2),
         "`words[2]` is `x`, which stands in the list before; keep one",
     ),
-    ({"name": "a", "map": {"b": 1}}, "pattern", ("map", "b"), "`map.b` is `b`; allowed here: text that is `[A-Z]` from beginning to end"),
+    ({"name": "a", "map": {"b": 1}}, "pattern", ("map", "b"), f"`map.b` is `b`; {UPPER}"),
     ({"name": "a", "map": {"B": -1}}, "range", ("map", "B"), f"`map.B` is `-1`; allowed here: 0 to {2**53 - 1}"),
     ({"name": "a", "naem": 1}, "unknown-key", ("naem",), "unknown key `naem`; did you mean `name`"),
-    ({"name": "a", "lease": {"bytes": 1, "butes": 1}}, "unknown-key", ("lease", "butes"), "unknown key `lease.butes`; did you mean `bytes`"),
-    ({"name": "a", "lease": {"bytes": 1, "x": 1}}, "unknown-key", ("lease", "x"), "unknown key `lease.x`; allowed here: `bytes`"),
+    (
+        {"name": "a", "lease": {"bytes": 1, "butes": 1}},
+        "unknown-key", ("lease", "butes"),
+        "unknown key `lease.butes`; did you mean `bytes`",
+    ),
+    (
+        {"name": "a", "lease": {"bytes": 1, "x": 1}},
+        "unknown-key", ("lease", "x"),
+        "unknown key `lease.x`; allowed here: `bytes`",
+    ),
     ({"name": "a", "\u0440ath": "x"}, "unknown-key", ("\u0440ath",), r"unknown key `\u0440ath`; did you mean `path`"),
     ({"name": "a", "a\x1b[2J": "x"}, "unknown-key", ("a\x1b[2J",), None),
     ({"name": "a", "seen": "x"}, "type", ("seen",), "`seen` is text; allowed here: a mapping or `true` or `false`"),
-    ({"name": "a", "seen": {"path": 5, "inode": 1}}, "type", ("seen", "path"), "`seen.path` is a number; allowed here: text"),
+    (
+        {"name": "a", "seen": {"path": 5, "inode": 1}},
+        "type", ("seen", "path"),
+        "`seen.path` is a number; allowed here: text",
+    ),
 ]  # fmt: skip
 
 
@@ -153,7 +177,14 @@ DECLARED: dict[str, Any] = {
     "changes",
     [
         {},
-        {"profile": 5, "adapter": None, "declared_files": "x", "env_keys": {"a": 1}, "file_contract": [], "execute": "y"},
+        {
+            "profile": 5,
+            "adapter": None,
+            "declared_files": "x",
+            "env_keys": {"a": 1},
+            "file_contract": [],
+            "execute": "y",
+        },
         {"execution": "ls; id", "input": [1], "session": None, "level": ["container"], "run_id": {"x": {}}},
         {"execution": {"argv": {"image": "x"}}, "image": "x", "cwd": {"root": "/"}},
     ],
@@ -173,7 +204,9 @@ def test_keys_of_a_declaration_pass_with_any_value(changes: dict[str, Any]) -> N
         ({"input": {"system": "x"}}, "missing-key", ("input", "prompt")),
     ],
 )
-def test_keys_of_a_declaration_are_judged_at_every_depth(changes: dict[str, Any], cause: str, at: tuple[str, ...]) -> None:
+def test_keys_of_a_declaration_are_judged_at_every_depth(
+    changes: dict[str, Any], cause: str, at: tuple[str, ...]
+) -> None:
     (fault,) = key_faults({**DECLARED, **changes}, DECLARATION)
     assert (fault.cause, fault.at) == (cause, at)
 
@@ -198,16 +231,40 @@ def document(text: str) -> Document:
 @pytest.mark.parametrize(
     ("text", "id", "message"),
     [
-        ("null", "policy-type", "the document is null; allowed here: a mapping that begins with `prespawn: profile/v1`"),
-        ("[]", "policy-type", "the document is a list; allowed here: a mapping that begins with `prespawn: profile/v1`"),
+        (
+            "null",
+            "policy-type",
+            "the document is null; allowed here: a mapping that begins with `prespawn: profile/v1`",
+        ),
+        (
+            "[]",
+            "policy-type",
+            "the document is a list; allowed here: a mapping that begins with `prespawn: profile/v1`",
+        ),
         ("x", "policy-type", "the document is text; allowed here: a mapping that begins with `prespawn: profile/v1`"),
-        ("7", "policy-type", "the document is a number; allowed here: a mapping that begins with `prespawn: profile/v1`"),
+        (
+            "7",
+            "policy-type",
+            "the document is a number; allowed here: a mapping that begins with `prespawn: profile/v1`",
+        ),
         ("{}", "policy-invalid", "nothing in the document; allowed here: `prespawn: profile/v1` as its first key"),
         ("network: none", "policy-invalid", "the first key is `network`; allowed here: `prespawn: profile/v1`"),
-        ("id: x\nprespawn: profile/v1", "policy-invalid", "the first key is `id`; allowed here: `prespawn: profile/v1`"),
+        (
+            "id: x\nprespawn: profile/v1",
+            "policy-invalid",
+            "the first key is `id`; allowed here: `prespawn: profile/v1`",
+        ),
         ("prespawn: profile/v2", "policy-invalid", "`prespawn` is `profile/v2`; allowed here: `prespawn: profile/v1`"),
-        ('prespawn: "profile/v1\\n"', "policy-invalid", r"`prespawn` is `profile/v1\n`; allowed here: `prespawn: profile/v1`"),
-        ("prespawn: [profile/v1]", "policy-invalid", '`prespawn` is `["profile/v1"]`; allowed here: `prespawn: profile/v1`'),
+        (
+            'prespawn: "profile/v1\\n"',
+            "policy-invalid",
+            r"`prespawn` is `profile/v1\n`; allowed here: `prespawn: profile/v1`",
+        ),
+        (
+            "prespawn: [profile/v1]",
+            "policy-invalid",
+            '`prespawn` is `["profile/v1"]`; allowed here: `prespawn: profile/v1`',
+        ),
     ],
 )
 def test_format_is_the_first_key_or_none(text: str, id: str, message: str) -> None:

@@ -20,11 +20,26 @@ GOOD = [
     ("7d", "duration", 604_800_000),
 ]
 NONE = [
-    *(("bytes", text) for text in ("", "5", "MiB", "5 MiB", "5MB", "5mib", "5M", "5B", "05MiB", "00MiB", "+5MiB", "-5MiB")),
-    *(("bytes", text) for text in ("5MiB\n", "\n5MiB", "5.5MiB", "5_0MiB", "0x5MiB", "5MiBMiB", "\u0665MiB", "\u00b2MiB")),
-    *(("duration", text) for text in ("", "5", "m", "5 m", "5min", "5M", "1h30m", "05m", "-5m", "5m\n", "1e3s", "5ms5")),
+    *(
+        ("bytes", text)
+        for text in ("", "5", "MiB", "5 MiB", "5MB", "5mib", "5M", "5B", "05MiB", "00MiB", "+5MiB", "-5MiB")
+    ),
+    *(
+        ("bytes", text)
+        for text in ("5MiB\n", "\n5MiB", "5.5MiB", "5_0MiB", "0x5MiB", "5MiBMiB", "\u0665MiB", "\u00b2MiB")
+    ),
+    *(
+        ("duration", text)
+        for text in ("", "5", "m", "5 m", "5min", "5M", "1h30m", "05m", "-5m", "5m\n", "1e3s", "5ms5")
+    ),
 ]
-BEYOND = [("bytes", "0KiB"), ("bytes", "1000000GiB"), ("duration", "0s"), ("duration", "1000000ms"), ("bytes", "9" * 5000 + "KiB")]
+BEYOND = [
+    ("bytes", "0KiB"),
+    ("bytes", "1000000GiB"),
+    ("duration", "0s"),
+    ("duration", "1000000ms"),
+    ("bytes", "9" * 5000 + "KiB"),
+]
 
 
 @pytest.mark.parametrize(("text", "kind", "units"), GOOD)

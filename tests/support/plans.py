@@ -24,8 +24,8 @@ from prespawn.policy.profile import (
 
 MIB = 1 << 20
 _LIMITS: dict[str, Any] = {
-    "wall_clock": 30_000, "output": 8 * MIB, "processes": 256, "open_files": 512, "file_size": 64 * MIB, "tmp": 32 * MIB,
-    "home": 16 * MIB, "shm": 16 * MIB,
+    "wall_clock": 30_000, "output": 8 * MIB, "processes": 256, "open_files": 512, "file_size": 64 * MIB,
+    "tmp": 32 * MIB, "home": 16 * MIB, "shm": 16 * MIB,
 }  # fmt: skip
 LIMITS = Limits(**{name: _LIMITS.get(name) for name in Limits._fields})
 """A launcher reads these; what bounds the declaration is the checker's and not here."""

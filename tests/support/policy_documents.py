@@ -23,11 +23,14 @@ SCALARS: Strategy = (
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
-    | st.sampled_from([0, 1, -1, 2**53 - 1, 2**53, "", "none", "sandbox-v1\n", "0KiB", "1MiB", "1000000GiB", "30m", "5 m", "007d"])
+    | st.sampled_from(
+        [0, 1, -1, 2**53 - 1, 2**53, "", "none", "sandbox-v1\n", "0KiB", "1MiB", "1000000GiB", "30m", "5 m", "007d"]
+    )
     | st.text(_LETTERS, max_size=6)
 )
 JSON: Strategy = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(_LETTERS, max_size=4), inner, max_size=3)
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(_LETTERS, max_size=4), inner, max_size=3),
 )
 
 
@@ -77,7 +80,9 @@ def _string(rules: Rules) -> Strategy:
 
 
 def _amount(kind: str) -> Strategy:
-    return st.builds(lambda number, unit: f"{number}{unit}", st.integers(1, 999_999), st.sampled_from(list(UNITS[kind])))
+    return st.builds(
+        lambda number, unit: f"{number}{unit}", st.integers(1, 999_999), st.sampled_from(list(UNITS[kind]))
+    )
 
 
 def _list(rules: Rules) -> Strategy:
@@ -136,7 +141,9 @@ def _worse(draw: st.DrawFn, value: Any) -> Any:
     if isinstance(value, int):
         return draw(st.sampled_from([-value, value + 1, 0, 2**53, value == 1]))
     if isinstance(value, str):
-        return draw(st.sampled_from([f"{value}\n", f"{value} ", f" {value}", "", value.upper(), value + value, value * 400]))
+        return draw(
+            st.sampled_from([f"{value}\n", f"{value} ", f" {value}", "", value.upper(), value + value, value * 400])
+        )
     if isinstance(value, list):
         return draw(st.sampled_from([[], value + value[:1], [*value, None], value * 40]))
     return {**value, draw(st.text(_LETTERS, max_size=6)): draw(SCALARS)} if draw(st.booleans()) else {}

@@ -1,8 +1,8 @@
 """The README's console blocks: run again, and compared with what stands there.
 
-A block is fenced with ``console`` and stands under ``<!-- offline -->``, ``<!-- live -->`` or ``<!-- not run -->``, which
-names the lane. In it, each line that begins with ``$ `` is a command, and what follows is its output, both streams
-together. All commands of a lane run in one copy of ``examples/project``; paths, digests and generated run ids stand in
+A block is fenced with ``console`` and stands under ``<!-- offline -->``, ``<!-- live -->`` or ``<!-- not run -->``,
+which names the lane. In it, each line that begins with ``$ `` is a command, and what follows is its output, both
+streams together. All commands of a lane run in one copy of ``examples/project``; paths, digests and generated run ids stand in
 the README as words. ``python tests/support/readme.py`` writes the outputs anew.
 """
 
@@ -39,8 +39,8 @@ def commands(lane: str) -> list[tuple[str, str]]:
 def project() -> Iterator[Path]:
     """Yield a copy of the example project, owned by an ordinary user.
 
-    It lies below the home of the password database: a site file is not believed below a directory that others can write,
-    as `/tmp` is.
+    It lies below the home of the password database: a site file is not believed below a directory that others can
+    write, as `/tmp` is.
     """
     with tempfile.TemporaryDirectory(prefix=".prespawn-", dir=pwd.getpwuid(os.geteuid()).pw_dir) as directory:
         copy = Path(directory) / "project"

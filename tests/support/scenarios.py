@@ -86,6 +86,7 @@ def shell(text: str) -> tuple[str, ...]:
     return (SH, "-c", text)
 
 
+HANGS = shell("echo on; sleep 600")
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario("exit 0", shell("exit 0"), {"how": "exited", "status": 0}),
     Scenario("exit 1", shell("exit 1"), {"how": "exited", "status": 1}),
@@ -122,15 +123,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         "one byte above the ceiling, then exit", shell("printf 01234567890; exit 0"),
         {"how": "output-ceiling", "ceiling": "output", "stdout": 10}, limits={"output": 10}, stdout=b"0123456789",
     ),
-    Scenario("hangs", shell("echo on; sleep 600"), {"how": "deadline", "status": None}, limits={"wall_clock": 500}, stdout=b"on\n"),
+    Scenario("hangs", HANGS, {"how": "deadline", "status": None}, limits={"wall_clock": 500}, stdout=b"on\n"),
     Scenario(
-        "ignores signals and stops itself", shell("trap '' TERM INT HUP; kill -STOP $$; sleep 600"), {"how": "deadline"},
-        limits={"wall_clock": 500},
+        "ignores signals and stops itself", shell("trap '' TERM INT HUP; kill -STOP $$; sleep 600"),
+        {"how": "deadline"}, limits={"wall_clock": 500},
     ),
-    Scenario("cancelled", shell("echo on; sleep 600"), {"how": "cancelled", "status": None}, cancel=0.3, stdout=b"on\n"),
-    Scenario(
-        "cancelled before it starts", shell("echo on; sleep 600"), {"how": "cancelled", "status": None, "stdout": 0}, cancel=0.0
-    ),
+    Scenario("cancelled", HANGS, {"how": "cancelled", "status": None}, cancel=0.3, stdout=b"on\n"),
+    Scenario("cancelled before it starts", HANGS, {"how": "cancelled", "status": None, "stdout": 0}, cancel=0.0),
     Scenario(
         "detached child keeps stdout open", shell("setsid sh -c 'sleep 600' & echo done"),
         {"how": "exited", "status": 0}, stdout=b"done\n", within=2.0,
@@ -152,7 +151,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         mode="root fails", live={"alias": "/proc/alias"}, detail="Can't make symlink at /proc/alias",
     ),
     Scenario(
-        "bubblewrap is killed", shell("echo on; exec sleep 600"), {"how": "lost", "status": None}, kill=0.3, stdout=b"on\n",
+        "bubblewrap is killed", shell("echo on; exec sleep 600"), {"how": "lost", "status": None}, kill=0.3,
+        stdout=b"on\n",
     ),
 )  # fmt: skip
 

@@ -67,7 +67,11 @@ def moves(rules: dict[str, Any], entry: tuple[Any, ...], value: Any, draw: Any, 
             yield from moves(rules["schema"][name], below, value[name], draw, (*at, name))
     if word == "fields" and len(at) == 1 and entry[2] is not None:
         beyond = NARROWED if entry[2] == "narrowest" else WIDENED
-        yield (at, beyond, None) if value is not None else (at, OPPOSITE[beyond], draw(values(rules["schema"], record=True)))
+        yield (
+            (at, beyond, None)
+            if value is not None
+            else (at, OPPOSITE[beyond], draw(values(rules["schema"], record=True)))
+        )
     if word == "lower":
         yield from _numbers(entry[1], value, rules.get("nullable", False), at)
     if word == "ordered":
@@ -111,7 +115,9 @@ def loaded(document: dict[str, Any]) -> Profile:
 @given(data=st.data())
 def test_a_narrower_field_is_accepted_and_a_wider_one_refused_by_name(parent: str, data: st.DataObject) -> None:
     plain = shipped.PROFILES[parent]
-    changes = list(moves({"schema": PROFILE.fields}, shipped.AUTHORITY["profile/v1"], {"prespawn": 0, **plain}, data.draw, ()))
+    changes = list(
+        moves({"schema": PROFILE.fields}, shipped.AUTHORITY["profile/v1"], {"prespawn": 0, **plain}, data.draw, ())
+    )
     at, meaning, value = data.draw(st.sampled_from(changes))
     document = child(parent, at, value)
     assert PUBLISHED.is_valid(document)
