@@ -540,6 +540,32 @@ RULES: dict[str, Any] = {
         'report': {'field': 'execution.argv', 'found': '', 'allowed': []},
         'remedy': 'give the program and each argument as one element of a list',
     },
+    'execution-program-not-executable': {
+        'id': 'execution-program-not-executable',
+        'boundary': 'executionPreview',
+        'title': "the program is there, and the worker's user may not execute it",
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': [
+            'execution-preview-argv-invalid',
+            'execution-preview-argv-limit',
+            'execution-preview-shell-interpolation',
+            'execution-preview-interpreter',
+            'execution-preview-not-allowed',
+            'execution-program-not-found',
+            'execution-program-outside',
+        ],
+        'when': {'equals': {'value': 'facts.program.executable', 'to': False}},
+        'report': {
+            'field': 'execution.argv[0]',
+            'found': '{facts.program.given}',
+            'allowed': ["a regular file that the worker's user may execute"],
+        },
+        'remedy': 'set its execute permission (`chmod +x`), or name another program',
+    },
     'execution-program-not-found': {
         'id': 'execution-program-not-found',
         'boundary': 'executionPreview',
@@ -1382,7 +1408,8 @@ DIGESTS: dict[str, Any] = {
     'execution-preview-interpreter': 'sha256:8f55062bf3ef8ac742f87ed3af059fcf37fcf33f4a15a4de801814670311394a',
     'execution-preview-not-allowed': 'sha256:fa2021bd62ca4db1badb140e12d3f696a486a04fad93e38886f7c7dd5b4b388f',
     'execution-preview-shell-interpolation': 'sha256:a4bf26976351d076e7286a6228e0a771e4f268952c1dbe36467320df52562385',
-    'execution-program-not-found': 'sha256:d8af35f7791e6eeab5865ec00d39db852b0cc1243acfbf4da91a304d651e02fd',
+    'execution-program-not-executable': 'sha256:459ca24be29050784e6bb7fa7f8988afadd343e513d22828214adf7091646a83',
+    'execution-program-not-found': 'sha256:ae5090cae893f07975220f649edfc49ca303eb5f872d934b10d9db9b430fc9da',
     'execution-program-outside': 'sha256:2688b072b5657fd007f546d62fdf9b2fe9e1b4fc34295aba28bba622221d4b32',
     'facts-mismatch': 'sha256:f7fff1e4cc6ae210ab5c52fba67611360c821452c64a933e125d11d5bac05ed0',
     'file-contract-git-internal': 'sha256:f3147a89713f6f3367da93afd36d4dd0d7586788768cdb5a3a7a39e63e290071',
@@ -1430,4 +1457,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:e41e367c9ed9a3bac9a7fa88f14fadaed716b030d9f986e16b01d08b31bf832f',
 }
 
-DIGEST: str = 'sha256:3ede5098cb2b15b26a535346127a2cdfae7dee91008e5733a5567233dfc7c011'
+DIGEST: str = 'sha256:ed9b9bfc7f47d35f43d6d4fbe094011b9ab22c4991394ae63896ee7afa694898'

@@ -114,12 +114,14 @@ class EnvironmentFact(Record):
 class ProgramFact(Record):
     """What ``argv[0]`` leads to on the fixed search path, resolved once.
 
+    ``found`` if something is there, ``executable`` if it is a regular file that the worker's user may execute;
     ``origin`` search-path, absolute, workspace (a name with a slash, below the root) or outside; ``name`` the last
     component of the resolved path, so a link called ``ls`` that is a shell shows as one.
     """
 
     given: str
     found: bool
+    executable: bool | Absent
     origin: str
     path: str | Absent
     name: str | Absent

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from prespawn.checker.facts import Facts, ReplayedFacts
+    from prespawn.checker.facts import Facts, ReplayedFacts, WorkspaceFact
     from prespawn.checker.verdict import Blocker
     from prespawn.policy.bundle import Policy
 
@@ -49,16 +49,19 @@ if TYPE_CHECKING:
 
 
 class Checked(Verdict):
-    """A verdict with what it was reached on, so that it can be launched; ``document`` holds neither."""
+    """A verdict with what it was reached on, so that it can be launched; None for what was no declaration at all.
 
-    declaration: Declaration
-    facts: Facts
+    ``document`` holds neither.
+    """
+
+    declaration: Declaration | None
+    facts: Facts | None
 
 
 class Run(Record):
-    """What became of a launch: ``outcome`` is None where the second look blocked it, and ``verdict`` says why."""
+    """What became of a launch: ``outcome`` is None where something stood in its way, and ``verdict`` says what."""
 
-    run_id: str
+    run_id: str | None
     verdict: Verdict
     outcome: Outcome | None
 
@@ -101,7 +104,7 @@ class Gate:
         *,
         caller_env: Mapping[str, str] | None = None,
         extra_path: tuple[str, ...] = (),
-    ) -> Checked | Verdict:
+    ) -> Checked:
         """Return the verdict on a declaration, a model or any Python value, on freshly gathered facts.
 
         ``caller_env`` are variables that the operator passes on by name, ``extra_path`` directories (relative ones
@@ -109,10 +112,9 @@ class Gate:
         """
         declaration = self._admitted(declared)
         if isinstance(declaration, Verdict):
-            return declaration
+            return _checked(declaration, None, None)
         with self._gathered(declaration, caller_env, extra_path) as held:
-            verdict = self._checker.check(declaration, held.facts)
-        return Checked(declaration=declaration, facts=held.facts, **dict(iter(verdict)))
+            return _checked(self._checker.check(declaration, held.facts), declaration, held.facts)
 
     def check_replayed(self, declared: object, facts: ReplayedFacts) -> Verdict:
         """Return the verdict on recorded facts: the same bytes as where they were recorded, and never a plan."""
@@ -124,10 +126,13 @@ class Gate:
         from prespawn.checker.approve import draft
         from prespawn.launchers.bwrap import described, invocation
 
-        with self._gathered(checked.declaration, None, ()) as held:
+        declaration = checked.declaration
+        if declaration is None:
+            raise ValueError("only a declaration has a preview")
+        with self._gathered(declaration, None, ()) as held:
             plan = draft(
-                checked.declaration, self.policy, held.facts, checked,
-                run_id=run_id, values=self._values(checked.declaration, {}), search_path=held.search_path,
+                declaration, self.policy, held.facts, checked,
+                run_id=run_id, values=self._values(declaration, {}), search_path=held.search_path,
             )  # fmt: skip
         return described(invocation(plan))
 
@@ -159,34 +164,57 @@ class Gate:
         """Look again, and start the run if nothing stands in its way; return when no process of it is left.
 
         ``streams`` are the caller's side of the worker's standard streams, ``cancel`` a descriptor that becomes
-        readable when the run is to end. ``HostError`` if the host fails before the worker's first instruction; the registry says
-        then that the run never started.
+        readable when the run is to end. ``HostError`` if the host fails before the worker's first instruction; the
+        registry says then that the run never started.
         """
+        declaration, facts = checked.declaration, checked.facts
+        if declaration is None or facts is None:
+            return Run(run_id=None, verdict=checked, outcome=None)
+        with self._gathered(declaration, caller_env, extra_path) as held:
+            return self._launched(held, declaration, approval, facts.workspace, streams, cancel, caller_env)
+
+    def launch_typed(
+        self,
+        declared: object,
+        *,
+        operator: str,
+        streams: Streams | None = None,
+        cancel: int | None = None,
+        caller_env: Mapping[str, str] | None = None,
+        extra_path: tuple[str, ...] = (),
+    ) -> Run:
+        """Check and start what a person typed, on one look at the host: typing it was the approval.
+
+        Arguments and errors are those of ``check`` and ``launch``.
+        """
+        declaration = self._admitted(declared)
+        if isinstance(declaration, Verdict):
+            return Run(run_id=None, verdict=declaration, outcome=None)
+        with self._gathered(declaration, caller_env, extra_path) as held:
+            checked = self._checker.check(declaration, held.facts)
+            approval = self.approval(checked, operator=operator, reason="typed", origin="command-line")
+            return self._launched(held, declaration, approval, held.facts.workspace, streams, cancel, caller_env)
+
+    def _launched(
+        self, held: Held, declaration: Declaration, approval: Approval | None, workspace: WorkspaceFact | Absent,
+        streams: Streams | None, cancel: int | None, caller_env: Mapping[str, str] | None,
+    ) -> Run:  # fmt: skip
         from prespawn.checker.approve import approve
 
         from .launch import started
 
-        declaration = checked.declaration
-        with self._gathered(declaration, caller_env, extra_path) as held:
-            given = ABSENT if approval is None else approval
-            verdict = self._checker.check(
-                declaration, held.facts, phase="launch", approval=given, checked=checked.facts.workspace
-            )
-            run_id = verdict.run_id or self.new_run_id()
-            if not verdict.allowed or approval is None:
-                return Run(run_id=run_id, verdict=verdict, outcome=None)
-            values = self._values(declaration, {} if caller_env is None else caller_env)
-            plan = approve(
-                declaration, self.policy, held.facts, verdict, approval,
-                run_id=run_id, values=values, search_path=held.search_path,
-            )  # fmt: skip
-            return Run(
-                run_id=run_id, verdict=verdict, outcome=started(plan, self._trusted.state_dir, held, streams, cancel)
-            )
-
-    def new_run_id(self) -> str:
-        """Return a fresh run id, for a declaration that leaves it to the parent."""
-        return generated_run_id(int(time.time()))
+        given = ABSENT if approval is None else approval
+        verdict = self._checker.check(declaration, held.facts, phase="launch", approval=given, checked=workspace)
+        if not verdict.allowed or approval is None:
+            return Run(run_id=verdict.run_id, verdict=verdict, outcome=None)
+        run_id = verdict.run_id or generated_run_id(int(time.time()))
+        values = self._values(declaration, {} if caller_env is None else caller_env)
+        plan = approve(
+            declaration, self.policy, held.facts, verdict, approval,
+            run_id=run_id, values=values, search_path=held.search_path,
+        )  # fmt: skip
+        outcome = started(plan, self._trusted.state_dir, held, streams, cancel)
+        return Run(run_id=run_id, verdict=verdict, outcome=outcome)
 
     @property
     def remedies(self) -> Mapping[str, str]:
@@ -228,3 +256,7 @@ class Gate:
             extra_path=extra_path,
             site_file=self._trusted.site_file,
         )
+
+
+def _checked(verdict: Verdict, declaration: Declaration | None, facts: Facts | None) -> Checked:
+    return Checked(declaration=declaration, facts=facts, **{name: value for name, value in verdict})

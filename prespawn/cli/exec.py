@@ -10,11 +10,11 @@ import os
 import sys
 
 from prespawn import exit_codes
-from prespawn.policy.spelling import shown
 from prespawn.words import blocker_text
 
-from ..gate import Checked, Gate
+from ..gate import Gate
 from ..pumps import Streams
+from .signals import Signals
 from .workspaces import workspace_roots
 
 TYPE_CHECKING = False
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 PROFILE, ADAPTER = "sandbox-v1", "exec@1"
 VENV = ".venv/bin"  # programs of the workspace's own environment come first
 STDIN, STDOUT, STDERR = 0, 1, 2
-NOT_FOUND = "execution-program-not-found"
+PROGRAM = {  # as Docker and the shells answer where the program alone is the trouble
+    "execution-program-not-found": exit_codes.EXEC_NOT_FOUND,
+    "execution-program-not-executable": exit_codes.EXEC_NOT_EXECUTABLE,
+}
 
 
 def run(
@@ -42,16 +45,18 @@ def run(
     """Run a command in the sandbox and return its status, or what ``exit_codes`` has for ``exec``."""
     gate = Gate.load(site, workspaces=workspace_roots(workspaces)).reviewing(profile, tuple(words))
     caller_env = {key: os.environ[key] for key in env if key in os.environ}
-    checked = gate.check(_declaration(words, profile, env), caller_env=caller_env, extra_path=(VENV,))
-    if not isinstance(checked, Checked) or not checked.allowed:
-        return _blocked(gate, checked)
-    approval = gate.approval(checked, operator=f"uid {os.getuid()}", reason="typed", origin="command-line")
-    run = gate.launch(
-        checked, approval=approval, streams=_streams(), caller_env=caller_env, extra_path=(VENV,)
-    )  # fmt: skip
-    if run.outcome is None:
-        return _blocked(gate, run.verdict)
-    return _ended(run.outcome)
+    with Signals() as signals:
+        run = gate.launch_typed(
+            _declaration(words, profile, env),
+            operator=f"uid {os.getuid()}",
+            streams=_streams(),
+            cancel=signals.cancel,
+            caller_env=caller_env,
+            extra_path=(VENV,),
+        )
+        if run.outcome is None:
+            return _blocked(gate, run.verdict)
+        return _ended(run.outcome, signals.received)
 
 
 def _streams() -> Streams:
@@ -76,16 +81,19 @@ def _declaration(words: Sequence[str], profile: str, env: Sequence[str]) -> dict
 def _blocked(gate: Gate, verdict: Verdict) -> int:
     for blocker in verdict.blockers:
         sys.stderr.write(f"prespawn: {blocker_text(blocker, gate.remedies[blocker.id])}\n")
-    if {blocker.id for blocker in verdict.blockers} == {NOT_FOUND}:
-        return exit_codes.EXEC_NOT_FOUND
-    return exit_codes.EXEC_NOT_STARTED
+    ids = [blocker.id for blocker in verdict.blockers]
+    return PROGRAM.get(ids[0], exit_codes.EXEC_NOT_STARTED) if len(ids) == 1 else exit_codes.EXEC_NOT_STARTED
 
 
-def _ended(outcome: Outcome) -> int:
+def _ended(outcome: Outcome, received: int | None) -> int:
     """Return the command's own status where it had one; what ended it otherwise is said once."""
-    if outcome.how == "exited":
-        return int(outcome.status)
-    if outcome.how == "signalled":
-        return exit_codes.EXEC_SIGNAL + int(outcome.signal)
-    sys.stderr.write(f"prespawn: {shown(outcome.sentence)}\n")
+    if outcome.status is not None:
+        return outcome.status
+    if outcome.signal is not None:
+        return exit_codes.EXEC_SIGNAL + outcome.signal
+    if received is not None:
+        return exit_codes.EXEC_SIGNAL + received
+    sys.stderr.write(f"prespawn: {outcome.sentence}\n")
+    if outcome.stage == "program":
+        return exit_codes.EXEC_NOT_EXECUTABLE
     return exit_codes.EXEC_DEADLINE if outcome.how == "deadline" else exit_codes.EXEC_NOT_STARTED

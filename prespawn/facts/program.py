@@ -69,8 +69,9 @@ def _candidates(given: str, trees: Trees) -> Iterable[str]:
 
 
 def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, top: int) -> ProgramFact:
-    """Return the first candidate that can be executed, as ``execvp(3)`` finds it."""
+    """Return the first candidate that can be executed, as ``execvp(3)`` finds it, or the first that is there at all."""
     searching = "/" not in given
+    there = _nowhere(given, ABSENT)
     for candidate in candidates:
         try:
             found = descend(top, candidate, beneath=False)
@@ -82,13 +83,16 @@ def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, 
             continue
         os.close(found.fd)
         path = f"/{found.path}"
-        if S_ISREG(found.status.st_mode) and _may_execute(found.status, worker):
-            way = (path, *(f"/{entry.path}" for entry in found.passed if entry.is_link))
-            return ProgramFact(
-                given=given, found=True, origin=_origin(given, way, trees), path=path, name=path.rpartition("/")[2],
-                device=found.status.st_dev, inode=found.status.st_ino,
-            )  # fmt: skip
-    return _nowhere(given, ABSENT)
+        way = (path, *(f"/{entry.path}" for entry in found.passed if entry.is_link))
+        executable = S_ISREG(found.status.st_mode) and _may_execute(found.status, worker)
+        fact = ProgramFact(
+            given=given, found=True, executable=executable, origin=_origin(given, way, trees), path=path,
+            name=path.rpartition("/")[2], device=found.status.st_dev, inode=found.status.st_ino,
+        )  # fmt: skip
+        if executable or not searching:
+            return fact
+        there = there if there.found else fact
+    return there
 
 
 def _origin(given: str, way: tuple[str, ...], trees: Trees) -> str:
@@ -112,7 +116,9 @@ def _nowhere(given: str, value: Any) -> ProgramFact:
     """Return the fact for a program that is not there, or (``value`` is ``Unknown``) that could not be looked for."""
     found: Any = False if value is ABSENT else value
     origin = SEARCH_PATH if "/" not in given else ABSOLUTE if is_absolute(given) else WORKSPACE
-    return ProgramFact(given=given, found=found, origin=origin, path=value, name=value, device=value, inode=value)
+    return ProgramFact(
+        given=given, found=found, executable=value, origin=origin, path=value, name=value, device=value, inode=value
+    )
 
 
 def _may_execute(status: os.stat_result, worker: Worker) -> bool:

@@ -74,8 +74,8 @@ ENV = os.path.basename(os.path.realpath("/usr/bin/env"))
         ("/no/such/program", (False, "absolute", ABSENT)),
         ("./no-such-program", (False, "workspace", ABSENT)),
         ("tool", (False, "search-path", ABSENT)),
-        ("./text", (False, "workspace", ABSENT)),
-        ("./sub", (False, "workspace", ABSENT)),
+        ("./text", (True, "workspace", "text")),
+        ("./sub", (True, "workspace", "sub")),
         ("/proc/self/exe", (False, "absolute", ABSENT)),
         ("x" * 5000, (False, "search-path", ABSENT)),
     ],
@@ -92,6 +92,11 @@ def test_program_is_resolved_once(world: World, given: str, expected: tuple[obje
 @pytest.mark.parametrize("given", ["", None, 3, ["ls"], "a\0b", "a\nb", "\udcff", "\u202els"])
 def test_what_is_no_name_is_not_looked_for(world: World, given: object) -> None:
     assert ask(world, given) is ABSENT
+
+
+def test_what_is_there_and_no_program_is_not_executable(world: World) -> None:
+    facts = [ask(world, given) for given in ("./text", "./sub", "./tool", "./nothing")]
+    assert [fact.executable for fact in facts] == [False, False, True, ABSENT]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +139,7 @@ def test_program_of_an_image_is_not_the_hosts(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "owner", "uid", "gids", "found"),
+    ("mode", "owner", "uid", "gids", "executable"),
     [
         (0o755, 5, 7, (7,), True),
         (0o700, 5, 7, (7,), False),
@@ -149,7 +154,7 @@ def test_program_of_an_image_is_not_the_hosts(world: World) -> None:
     ],
 )
 def test_program_is_one_that_the_worker_may_execute(
-    world: World, mode: int, owner: int, uid: int, gids: tuple[int, ...], found: bool
+    world: World, mode: int, owner: int, uid: int, gids: tuple[int, ...], executable: bool
 ) -> None:
     if not IS_ROOT:
         pytest.skip("needs root to give a file away")
@@ -157,7 +162,7 @@ def test_program_is_one_that_the_worker_may_execute(
     os.chmod(f"{world.root}/tool", mode)
     trees = Trees(workspace=world.root, search=(), visible=())
     fact: Any = program(["./tool"], trees, Worker(uid=uid, gids=frozenset(gids)))
-    assert fact.found is found
+    assert (fact.found, fact.executable) == (True, executable)
 
 
 def test_program_below_a_closed_directory_is_unknown(world: World) -> None:

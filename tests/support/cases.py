@@ -19,7 +19,8 @@ UNKNOWN = {"unknown": "taken away by the case"}
 
 def case_input(base: Mapping[str, Any], profile: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
     """Return declaration, site, facts, profile, approval and checked workspace of one case as plain values."""
-    world: dict[str, Any] = copy.deepcopy({**base, "profile": profile, "checked": base["facts"]["workspace"]})
+    world: dict[str, Any] = copy.deepcopy({**base, "profile": profile})
+    world["checked"] = copy.deepcopy(base["facts"]["workspace"])
     world["approval"]["digests"] = {}
     for path, value in case.get("set", {}).items():
         put(world, path, value)

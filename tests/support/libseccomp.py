@@ -46,11 +46,11 @@ def exported(lib: ctypes.CDLL, value: Any, architecture: str) -> tuple[bytes, se
         action = _action(rule["action"], rule.get("errnoRet"))
         args = [_comparison(one) for one in rule.get("args", [])]
         for name in rule["names"]:
-            resolved = number(lib, name, architecture)
-            if resolved >= 0:
+            if number(lib, name, architecture) >= 0:
                 known.add(name)
+                native = lib.seccomp_syscall_resolve_name(name.encode())  # the library goes from there by name
                 array = (Comparison * len(args))(*args)
-                _done(lib.seccomp_rule_add_exact_array(context, action, resolved, len(args), array))
+                _done(lib.seccomp_rule_add_exact_array(context, action, native, len(args), array))
     with tempfile.TemporaryFile() as file:
         _done(lib.seccomp_export_bpf(context, file.fileno()))
         lib.seccomp_release(context)

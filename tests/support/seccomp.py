@@ -1,7 +1,7 @@
 """The shipped filter and tables as the product reads them, and what a filter means, told a second time.
 
-``Meaning`` is the oracle: it reads the JSON text and the YAML tables with other readers than the product's and shares no
-code with it.
+``Meaning`` is the oracle: it reads the JSON text and the YAML tables with other readers than the product's and shares
+no code with it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parents[2] / "policy" / "seccomp"
 ARCHITECTURES = ("x86_64", "aarch64")
 ENOSYS = 38
 WIDE = (1 << 64) - 1
+EDGES = (0, 512, 547, 0x40000000, 0x40000000 + 600, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFD)
 
 
 def document(data: str | bytes, syntax: Syntax = "json", source: str = "filter.json") -> Document:
@@ -47,13 +48,14 @@ class Meaning:
 
     def __init__(self, value: Any, architecture: str) -> None:
         self.table = RAW[architecture]
-        self.names = {number: name for name, number in self.table["numbers"].items()}
+        self.names: dict[int, str] = {number: name for name, number in self.table["numbers"].items()}
         self.default = _result(value["defaultAction"], value.get("defaultErrnoRet"))
         self.rules: dict[str, list[tuple[int, list[Any]]]] = {name: [] for name in self.table["numbers"]}
         for rule in value["syscalls"]:
             for name in rule["names"]:
                 if name in self.rules:
                     self.rules[name].append((_result(rule["action"], rule.get("errnoRet")), rule.get("args", [])))
+        self.asked = [name for name in self.rules if self.conditions(name)] or list(self.rules)
 
     def of(self, number: int, arguments: Sequence[int], architecture: int) -> int:
         """Return what the kernel should be told."""
@@ -83,13 +85,12 @@ class Meaning:
     def _number(self, random: Random) -> int:
         kind = random.random()
         if kind < 0.6:
-            return int(self.table["numbers"][random.choice([name for name in self.rules if self.conditions(name)])])
+            return int(self.table["numbers"][random.choice(self.asked)])
         if kind < 0.9:
             return max(0, random.choice(list(self.names)) + random.choice([-1, 0, 1]))
         if kind < 0.95:
-            edge = random.choice([0, max(self.names), 512, 547, 0x40000000, 0x40000000 + 600, 0x7FFFFFFF, 0x80000000])
-            return max(0, edge + random.choice([-1, 0, 1, 2]))
-        return random.choice([0xFFFFFFFF, random.getrandbits(32), random.getrandbits(10), 0x40000000 | random.getrandbits(9)])
+            return max(0, random.choice([*EDGES, max(self.names)]) + random.choice([-1, 0, 1, 2]))
+        return random.choice([random.getrandbits(32), random.getrandbits(10), 0x40000000 | random.getrandbits(9)])
 
 
 def _result(action: str, errno: int | None) -> int:
