@@ -1,29 +1,33 @@
 """The decision itself: declaration, policy and facts in, verdict out.
 
-1. The blockers of the ``check`` pass are asked; all of them, whatever the first one said.
-2. The claims are appraised from what they found, and the claims give the level.
+1. The blockers of the ``check`` pass are asked; all of them, whatever the first one said, and those that the adapter
+   adds. An adapter's blocker is never asked without the adapter, and none can silence a core one.
+2. The claims are appraised from what they found, and the claims give the level: none, while anything is unknown.
 3. The level's own blockers are asked: too little evidence, too much claimed, something nobody could look at.
 4. For the later passes, the approval is compared with the digests of all that (``execute``), and what was looked at
    again with what was checked (``launch``); what an operator accepted of the unknown stops blocking, and nothing else.
 
-Nothing here raises: whatever goes wrong inside is the blocker ``internal-error``. Same inputs, same bytes.
+``check`` never raises: whatever goes wrong inside is the blocker ``internal-error``. Same inputs, same bytes. What would
+make a check hollow is refused before the first one: see ``Checker``.
 """
 
 from __future__ import annotations
 
 from prespawn.blockers.rule import PHASES
 from prespawn.policy.canonical import digest
+from prespawn.policy.errors import InputError
 from prespawn.policy.known import ABSENT, Absent
 
 from .claims import appraise, appraisers, boundaries_not_claimed, level_of
 from .evaluate import View, evaluate, internal_error, ordered
+from .functions import FUNCTIONS
 from .functions.level import FUNCTIONS as LEVEL_FUNCTIONS
 from .selection import adapter_of, profile_of, workspace_name
 from .verdict import Blocker, LevelResult, Verdict, blocker_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from prespawn.blockers.rule import Rule
     from prespawn.policy.bundle import Policy
@@ -34,19 +38,28 @@ if TYPE_CHECKING:
     from .verdict import ClaimResult
 
 LEVEL_RULES = frozenset(function.__name__.replace("_", "-") for function in LEVEL_FUNCTIONS)
+LEVEL_UNKNOWN = "isolation-level-unknown"
 
 
 class Checker:
-    """One policy with its rules, compiled and sorted by pass; nothing in it changes."""
+    """One policy with its rules, compiled and sorted by pass; nothing in it changes.
 
-    __slots__ = ("_appraisers", "_by_pass", "_level_rules", "policy")
+    ``InputError`` (``policy-value``) for rules with which a verdict would say less than it seems to: a rule that nothing
+    answers, an adapter's blocker that is not there, a claim about a boundary that no rule asks about.
+    """
+
+    __slots__ = ("_added", "_appraisers", "_by_pass", "_level_rules", "_unknown_rules", "policy")
 
     def __init__(self, policy: Policy, rules: Sequence[Rule]) -> None:
+        for fault in _faults(policy, rules):
+            raise InputError("policy-value", fault)
         self.policy = policy
         self._appraisers = appraisers(policy.levels)
-        self._level_rules = tuple(rule for rule in rules if rule.id in LEVEL_RULES)
-        others = [rule for rule in rules if rule.id not in LEVEL_RULES]
-        self._by_pass = {phase: tuple(rule for rule in others if rule.phase == phase) for phase in PHASES}
+        self._level_rules = tuple(rule for rule in rules if rule.id in LEVEL_RULES - {LEVEL_UNKNOWN})
+        self._unknown_rules = tuple(rule for rule in rules if rule.id == LEVEL_UNKNOWN)
+        core = [rule for rule in rules if rule.adapter is None and rule.id not in LEVEL_RULES]
+        self._by_pass = {phase: tuple(rule for rule in core if rule.phase == phase) for phase in PHASES}
+        self._added: Mapping[str, Rule] = {rule.id: rule for rule in rules if rule.adapter is not None}
 
     def check(
         self,
@@ -71,11 +84,12 @@ class Checker:
 
     def _decided(self, view: View, phase: str) -> Verdict:
         failed: set[tuple[str, str]] = set()
-        blockers = evaluate(self._by_pass["check"], view, failed)
+        blockers = evaluate(self._rules("check", view), view, failed)
         claims = appraise(self._appraisers, view, blockers)
-        view.level = level_of(view, claims, "check")
-        view.unknown = tuple(sorted({blocker.id for blocker in blockers if blocker.because == "unknown"}))
+        _level(view, claims, _unknown(blockers))
         blockers += evaluate(self._level_rules, view, failed)
+        _level(view, claims, _unknown(blockers))
+        blockers += evaluate(self._unknown_rules, view, failed)
         digests = {
             "declaration": view.declaration.digest,
             "policy": self.policy.digest,
@@ -85,10 +99,29 @@ class Checker:
         if phase != "check":
             view.expected = {**_run_id(view.declaration), **digests}
             blockers, accepted = _accepting(blockers, view)
-            for later in PHASES[1 : PHASES.index(phase) + 1]:
-                blockers += evaluate(self._by_pass[later], view, failed)
+            blockers = self._later(phase, view, failed, claims, blockers)
         digests["facts"] = digest(view.facts)
         return _verdict(view, phase, claims, ordered(blockers), accepted, digests)
+
+    def _later(
+        self, phase: str, view: View, failed: set[tuple[str, str]], claims: tuple[ClaimResult, ...],
+        standing: list[Blocker],
+    ) -> list[Blocker]:  # fmt: skip
+        """Return what stands after the later passes; what is unknown there has been accepted by nobody."""
+        found: list[Blocker] = []
+        for later in PHASES[1 : PHASES.index(phase) + 1]:
+            found += evaluate(self._rules(later, view), view, failed)
+        if unknown := _unknown(found):
+            lists = [one for one in standing if one.id == LEVEL_UNKNOWN and one.because == "unknown"]
+            _level(view, claims, tuple(sorted({*unknown, *(view.unknown if lists else ())})))
+            standing = [one for one in standing if one not in lists]
+            found += (one for one in evaluate(self._unknown_rules, view, failed) if one not in standing)
+        return standing + found
+
+    def _rules(self, phase: str, view: View) -> Sequence[Rule]:
+        """Return the core rules of a pass, and those that this run's adapter adds to it."""
+        added = () if isinstance(view.adapter, Absent) else (self._added[id] for id in view.adapter.blockers)
+        return (*self._by_pass[phase], *(rule for rule in added if rule.phase == phase))
 
 
 def refused(policy: Policy, blocker: Blocker, phase: str = "check", run_id: str | None = None) -> Verdict:
@@ -109,6 +142,32 @@ def declaration_invalid(policy: Policy, found: str, field: str = "") -> Verdict:
         because="fail", reason="", operator="never",
     )  # fmt: skip
     return refused(policy, blocker)
+
+
+def _faults(policy: Policy, rules: Sequence[Rule]) -> Iterator[str]:
+    """Yield what these rules leave unasked, although the policy relies on it."""
+    known = {rule.id for rule in rules}
+    for rule in rules:
+        if rule.condition is None and rule.id not in FUNCTIONS:
+            yield f"blocker `{rule.id}` asks a function that the checker does not have"
+    for adapter in policy.adapters.values():
+        for id in adapter.blockers:
+            if id not in known:
+                yield f"adapter `{adapter.id}` adds the blocker `{id}`, which does not exist"
+    asked = {rule.boundary for rule in rules if rule.phase == "check" and rule.adapter is None}
+    for claim in (claim for level in policy.levels.levels for claim in level.claims):
+        if claim.declared is None and claim.boundary not in asked:
+            yield f"claim `{claim.id}` would pass unasked: no blocker is about the boundary `{claim.boundary}`"
+
+
+def _unknown(blockers: Iterable[Blocker]) -> tuple[str, ...]:
+    """Return the ids of what nobody could look at, sorted."""
+    return tuple(sorted({blocker.id for blocker in blockers if blocker.because == "unknown"}))
+
+
+def _level(view: View, claims: tuple[ClaimResult, ...], unknown: tuple[str, ...]) -> None:
+    view.unknown = unknown
+    view.level = level_of(view, claims, "check")
 
 
 def _run_id(declaration: Declaration) -> dict[str, object]:

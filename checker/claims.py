@@ -1,7 +1,8 @@
 """From facts and blockers to claims, and from claims to the level they earn.
 
 The table of levels is data; no level is known here by name. A level is earned when its own claims and those of the
-base level pass, each at the strength that it needs and at the stage that confirms it.
+base level pass, each at the strength that it needs and at the stage that confirms it. While anything is unknown, whatever
+boundary it is about, the lowest one is; an operator may accept what is unknown, which makes it no better known.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ def appraise(all: Iterable[Appraiser], view: View, blockers: Iterable[Blocker]) 
 def level_of(view: View, claims: Iterable[ClaimResult], stage: str) -> LevelResult:
     """Return what is requested, what these claims earn, and what could be earned before the run is over."""
     results = {claim.claim: claim for claim in claims}
+    lowest = view.levels.levels[0].id
     return LevelResult(
         requested=_requested(view),
-        earned=_highest(view, lambda claim: _holds(claim, results[claim.id], stage)),
+        earned=lowest if view.unknown else _highest(view, lambda claim: _holds(claim, results[claim.id], stage)),
         attainable=_highest(view, lambda claim: _could_hold(claim, results[claim.id], view)),
     )
 

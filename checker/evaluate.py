@@ -1,7 +1,7 @@
 """Ask every rule about one run.
 
 Nothing stops at the first reason: all rules are evaluated and what they found is sorted. A rule that crashes is the
-blocker ``internal-error``, which nobody can accept.
+blocker ``internal-error`` on the boundary that it was to guard, which nobody can accept.
 """
 
 from __future__ import annotations
@@ -60,39 +60,53 @@ class View:
 def evaluate(rules: Iterable[Rule], view: View, failed: set[tuple[str, str]]) -> list[Blocker]:
     """Return what these rules found, unsorted.
 
-    ``failed`` collects which of them failed for which element: the first part of a field, with its index.
+    ``failed`` collects which of them failed for which element: see ``_element``.
     """
     blockers: list[Blocker] = []
     for rule in rules:
+        view.item, view.index = ABSENT, None  # a rule before may have crashed among its elements
         try:
             blockers += _asked(rule, view, failed)
         except Exception as crash:  # noqa: BLE001  # whatever it is, it must block and not escape: invariant 1
-            blockers.append(internal_error(rule.id, crash))
+            blockers.append(internal_error(rule.id, crash, rule.boundary))
     return blockers
 
 
-def internal_error(where: str, crash: BaseException) -> Blocker:
+def internal_error(where: str, crash: BaseException, boundary: str = "policy") -> Blocker:
     """Return the blocker for a crash; the exception's own words are left out, they may quote a value."""
     return Blocker(
-        id=INTERNAL_ERROR, boundary="policy", field=where, found=type(crash).__name__, allowed=(),
+        id=INTERNAL_ERROR, boundary=boundary, field=where, found=type(crash).__name__, allowed=(),
         because="fail", reason="", operator="never",
     )  # fmt: skip
 
 
 def ordered(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
     """Return blockers sorted by id and place, so that the order of keys and rules never shows."""
-    return tuple(sorted(blockers, key=lambda blocker: (blocker.id, blocker.field, canonical(encode(blocker.found)))))
+    return tuple(sorted(blockers, key=lambda blocker: (blocker.id, blocker.field, canonical(blocker))))
 
 
 def _asked(rule: Rule, view: View, failed: set[tuple[str, str]]) -> Iterator[Blocker]:
-    """Yield what one rule finds, except where a more special one failed for the same element."""
+    """Yield what one rule finds, except where a more special one failed for the same element.
+
+    A rule that is silent has failed all the same and keeps the less special ones silent. Otherwise they would speak as
+    long as something more special than both failed, and losing that evidence would remove them: invariant 4.
+    """
     for blocker in _findings(rule, view):
-        element = blocker.field.partition(".")[0]
-        if any((id, element) in failed or (id, element.partition("[")[0]) in failed for id in rule.unless):
-            continue
+        element = _element(blocker, view)
         if blocker.because == "fail":
             failed.add((rule.id, element))
-        yield blocker
+        if not any((id, element) in failed or (id, element.partition("[")[0]) in failed for id in rule.unless):
+            yield blocker
+
+
+def _element(blocker: Blocker, view: View) -> str:
+    """Return what a blocker is about: the first part of its field, with its place in the list.
+
+    The place alone tells elements apart: a name may hold a dot, and where it is unknown it is the same word for all.
+    """
+    element = blocker.field.partition(".")[0]
+    place = "" if view.index is None else f"[{view.index}]"
+    return element if element.endswith(place) else element + place
 
 
 def _findings(rule: Rule, view: View) -> Iterator[Blocker]:
@@ -107,7 +121,6 @@ def _findings(rule: Rule, view: View) -> Iterator[Blocker]:
             return
         for view.index, view.item in enumerate(items):
             yield from _answered(rule, rule.condition(view), view)
-        view.item, view.index = ABSENT, None
 
 
 def _answered(rule: Rule, answer: Answer, view: View) -> Iterator[Blocker]:

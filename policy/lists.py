@@ -43,12 +43,12 @@ class NamedList(Record):
         return next((name for name, pattern in _compiled(self) if pattern.search(value)), None)
 
 
-_patterns: dict[str, tuple[tuple[str, Pattern[str]], ...]] = {}
+_patterns: dict[tuple[Shape, ...], tuple[tuple[str, Pattern[str]], ...]] = {}
 
 
 def _compiled(of: NamedList) -> tuple[tuple[str, Pattern[str]], ...]:
-    if of.id not in _patterns:
+    if of.shapes not in _patterns:
         import re  # only where there are values to judge: 5 ms
 
-        _patterns[of.id] = tuple((shape.name, re.compile(shape.pattern)) for shape in of.shapes)
-    return _patterns[of.id]
+        _patterns[of.shapes] = tuple((shape.name, re.compile(shape.pattern)) for shape in of.shapes)
+    return _patterns[of.shapes]

@@ -40,13 +40,18 @@ def isolation_level_overclaimed(view: View) -> Iterable[Finding] | Unknown:
     return ()
 
 
-def isolation_level_unknown(view: View) -> Iterable[Finding] | Unknown:
-    """A level word that names none, or blockers that nobody could decide."""
-    asked = view.declaration.level
-    if not isinstance(asked, Absent) and not view.levels.knows(asked):
-        allowed = tuple(level.id for level in view.levels.levels[1:])
-        return (Finding(field="level", found=asked, allowed=allowed),)
-    return Unknown(reason=", ".join(view.unknown)) if view.unknown else ()
+def isolation_level_unknown(view: View) -> Iterator[Finding | Unknown]:
+    """A level word that names none, declared or reported, or blockers that nobody could decide."""
+    asked, reported = view.declaration.level, view.facts.reported
+    allowed = tuple(level.id for level in view.levels.levels[1:])
+    if not isinstance(asked, Absent) and asked not in allowed:
+        yield Finding(field="level", found=asked, allowed=allowed)
+    if not isinstance(reported, (Absent, Unknown)) and not view.levels.knows(reported.level):
+        word = reported.level
+        if not isinstance(word, Unknown):
+            yield Finding(field="reported.level", found=None if isinstance(word, Absent) else word, allowed=allowed)
+    if view.unknown:
+        yield Unknown(reason=", ".join(view.unknown))
 
 
 FUNCTIONS = (isolation_level_insufficient, isolation_level_overclaimed, isolation_level_unknown)

@@ -6,6 +6,7 @@ no code with it.
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,38 @@ DEFAULT = document(TEXT, source="default.json")
 VALUE: Any = json.loads(TEXT)
 TABLES = tables(document((FOLDER / f"{id}.yaml").read_bytes(), "yaml", f"{id}.yaml") for id in ARCHITECTURES)
 RAW: dict[str, Any] = {id: yaml.safe_load((FOLDER / f"{id}.yaml").read_bytes()) for id in ARCHITECTURES}
+
+DROP = object()
+EQ: dict[str, Any] = {"index": 0, "value": 1, "op": "SCMP_CMP_EQ"}
+MASKED: dict[str, Any] = {"index": 0, "value": 6, "valueTwo": 2, "op": "SCMP_CMP_MASKED_EQ"}
+SMALL: dict[str, Any] = {
+    "defaultAction": "SCMP_ACT_ERRNO",
+    "defaultErrnoRet": 1,
+    "archMap": [
+        {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": []},
+        {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": []},
+    ],
+    "syscalls": [
+        {"names": ["read", "write"], "action": "SCMP_ACT_ALLOW"},
+        {"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": [EQ]},
+        {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38, "comment": "behind a pointer"},
+    ],
+}
+
+
+def changed(*pointer: str | int, to: Any) -> dict[str, Any]:
+    """Return a small filter with the value at a pointer replaced; ``DROP`` takes it out."""
+    value = copy.deepcopy(SMALL)
+    here: Any = value
+    for part in pointer[:-1]:
+        here = here[part]
+    if to is DROP:
+        del here[pointer[-1]]
+    elif isinstance(here, list) and pointer[-1] == len(here):
+        here.append(to)
+    else:
+        here[pointer[-1]] = to
+    return value
 
 
 class Meaning:
