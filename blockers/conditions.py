@@ -134,7 +134,7 @@ def _not(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 
     def negated(view: object) -> Answer:
         answer = part(view)
-        return not answer if isinstance(answer, bool) else answer
+        return False if answer is True else True if answer is False else answer
 
     return negated
 
@@ -169,7 +169,15 @@ def _is(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 
 def _equals(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     value, to = _arguments(argument, "value", "to")
-    return _unary(compile_reference(value), lambda found: type(found) is type(to) and found == to)
+    get, kind = compile_reference(value), type(to)
+
+    def equals(view: object) -> Answer:  # half of all conditions are this one
+        found: object = get(view)
+        if type(found) is kind:
+            return found == to
+        return found if isinstance(found, _UNJUDGED) else False
+
+    return equals
 
 
 def _one_of(argument: object, lists: Mapping[str, NamedList]) -> Condition:
@@ -252,10 +260,13 @@ def _longer_than(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 # -- how operands are taken
 
 
+_UNJUDGED = (Unknown, Absent)
+
+
 def _unary(get: Getter, judge: Callable[[Any], bool]) -> Condition:
     def answer(view: object) -> Answer:
         value: object = get(view)
-        return value if isinstance(value, (Unknown, Absent)) else judge(value)
+        return value if isinstance(value, _UNJUDGED) else judge(value)
 
     return answer
 

@@ -26,16 +26,22 @@ DECIDING = (
 
 
 def load(data: bytes, source: str, name: str, table: Node) -> Mapping[str, Any]:
-    """Return the normalised content of a blocker's file; ``ReadError`` for the first thing that is wrong with it.
+    """Return the normalised content of a blocker's file; errors are those of ``judged``."""
+    return judged(read(data, source=source, family="policy", syntax="yaml"), name, table)
+
+
+def judged(document: Document, name: str, table: Node) -> Mapping[str, Any]:
+    """Return the normalised content of a blocker's document; ``ReadError``, whose ``others`` are further faults of it.
 
     ``name`` is the file's name without its ending, ``table`` the fast table of ``blocker/v1``.
     """
-    document = read(data, source=source, family="policy", syntax="yaml")
-    for wrong in check(document, table):
-        raise wrong
-    content: Mapping[str, Any] = normalise(document.value, table)
-    for wrong in _faults(document, content, name):
-        raise wrong
+    wrong = check(document, table)
+    if not wrong:
+        content: Mapping[str, Any] = normalise(document.value, table)
+        wrong = list(_faults(document, content, name))
+    if wrong:
+        wrong[0].others = tuple(wrong[1:])
+        raise wrong[0]
     return content
 
 

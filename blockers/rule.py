@@ -27,13 +27,15 @@ PHASES = ("check", "execute", "launch")  # a later pass evaluates the earlier on
 class Rule(Record):
     """One compiled blocker.
 
-    ``raised`` marks the ones that the checker itself reports and that nothing evaluates. ``each`` yields the elements
-    that ``condition`` is asked about one by one (as ``item``); ``condition`` is None where a checker function of the
-    same name answers. ``unless`` lists more special ids: where one of them failed for the same element, or for the run
-    as a whole, this one is silent.
+    ``adapter`` is the one that adds it, by the first part of its id, or None for a core one. ``raised`` marks the ones
+    that the checker itself reports and that nothing evaluates. ``each`` yields the elements that ``condition`` is asked
+    about one by one (as ``item``); ``condition`` is None where a checker function of the same name answers. ``unless``
+    lists more special ids: where one of them failed for the same element, or for the run as a whole, this one is
+    silent.
     """
 
     id: str
+    adapter: str | None
     boundary: str
     title: str
     remedy: str
@@ -80,6 +82,7 @@ def _compiled(file: Mapping[str, Any], lists: Mapping[str, NamedList]) -> Rule:
     try:
         return Rule(
             **{name: file[name] for name in names},
+            adapter=file["id"].partition("/")[0] if "/" in file["id"] else None,
             raised=when == "raised",
             unless=tuple(file["unless"]),
             each=compile_reference(file["each"]) if file["each"] is not None else None,

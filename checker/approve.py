@@ -75,6 +75,7 @@ def _parts(
         "runtime": facts.runtime,
         "identity": _identity(facts),
         "argv": tuple(argv),
+        "program": facts.program,
         "cwd": WORKSPACE,
         "workspace": _bind(place, WORKSPACE, writable=_writable(declaration, profile)),
         "alias": place.path,

@@ -88,7 +88,8 @@ class Checker:
         claims = appraise(self._appraisers, view, blockers)
         _level(view, claims, _unknown(blockers))
         blockers += evaluate(self._level_rules, view, failed)
-        _level(view, claims, _unknown(blockers))
+        if (unknown := _unknown(blockers)) != view.unknown:
+            _level(view, claims, unknown)
         blockers += evaluate(self._unknown_rules, view, failed)
         digests = {
             "declaration": view.declaration.digest,

@@ -19,34 +19,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from prespawn.blockers.conditions import Condition
-    from prespawn.policy.levels import Claim, Levels
+    from prespawn.policy.levels import Claim, Level, Levels
 
     from .evaluate import View
     from .verdict import Blocker
 
 STAGES = ("check", "attested", "terminal")  # where a claim is confirmed, in the order of one run
+_STAGE = {stage: place for place, stage in enumerate(STAGES)}
+_STRENGTH = {strength: place for place, strength in enumerate(STRENGTHS)}
 
 
 class Appraiser(Record):
-    """One claim of the table with its condition, compiled once; None where the boundary's own blockers decide."""
+    """One claim of the table with its condition, compiled once; None where the boundary's own blockers decide.
+
+    ``results`` has every answer that it can give, by its word; ``unseen`` is the one where there is no profile.
+    """
 
     claim: Claim
     condition: Condition | None
+    results: Mapping[str, ClaimResult]
+    unseen: ClaimResult
 
 
 def appraisers(levels: Levels) -> tuple[Appraiser, ...]:
     """Return every claim of a table, ready to be appraised; ``ConditionError`` for one outside the vocabulary."""
-    claims = (claim for level in levels.levels for claim in level.claims)
-    return tuple(
-        Appraiser(claim=claim, condition=None if claim.declared is None else compile_condition(claim.declared, {}))
-        for claim in claims
-    )
+    return tuple(_appraiser(claim) for level in levels.levels for claim in level.claims)
 
 
 def appraise(all: Iterable[Appraiser], view: View, blockers: Iterable[Blocker]) -> tuple[ClaimResult, ...]:
     """Return every claim, appraised on what is known so far."""
+    if isinstance(view.profile, Absent):
+        return tuple(one.unseen for one in all)
     answers = _by_boundary(blockers)
-    return tuple(_appraised(one, view, answers) for one in all)
+    return tuple([_appraised(one, view, answers) for one in all])
 
 
 def level_of(view: View, claims: Iterable[ClaimResult], stage: str) -> LevelResult:
@@ -75,20 +80,28 @@ def _by_boundary(blockers: Iterable[Blocker]) -> Mapping[str, str]:
     return answers
 
 
+def _appraiser(claim: Claim) -> Appraiser:
+    strength, seen = ("observed", "facts") if claim.declared is None else ("declared", "profile")
+    return Appraiser(
+        claim=claim,
+        condition=None if claim.declared is None else compile_condition(claim.declared, {}),
+        results={word: _result(claim, word, strength, seen) for word in ("pass", "fail", "unknown")},
+        unseen=_result(claim, "unknown", "declared", "no profile"),
+    )
+
+
+def _result(claim: Claim, word: str, strength: str, seen: str) -> ClaimResult:
+    return ClaimResult(claim=claim.id, boundary=claim.boundary, result=word, strength=strength, seen=seen)
+
+
 def _appraised(one: Appraiser, view: View, answers: Mapping[str, str]) -> ClaimResult:
-    claim = one.claim
-    if isinstance(view.profile, Absent):
-        result, strength, seen = "unknown", "declared", "no profile"
-    elif one.condition is None:
-        result, strength, seen = answers.get(claim.boundary, "pass"), "observed", "facts"
-    else:
-        answer = one.condition(view)
-        result, strength, seen = ("pass" if answer is True else "fail"), "declared", "profile"
-    return ClaimResult(claim=claim.id, boundary=claim.boundary, result=result, strength=strength, seen=seen)
+    if one.condition is None:
+        return one.results[answers.get(one.claim.boundary, "pass")]
+    return one.results["pass" if one.condition(view) is True else "fail"]
 
 
 def _holds(claim: Claim, result: ClaimResult, stage: str) -> bool:
-    reached = STAGES.index(claim.confirmed) <= STAGES.index(stage)
+    reached = _STAGE[claim.confirmed] <= _STAGE[stage]
     return result.result == "pass" and reached and _reaches(result.strength, claim.strength)
 
 
@@ -108,7 +121,7 @@ def _strongest(view: View) -> str:
 
 
 def _reaches(strength: str, needed: str) -> bool:
-    return STRENGTHS.index(strength) >= STRENGTHS.index(needed)
+    return _STRENGTH[strength] >= _STRENGTH[needed]
 
 
 def _requested(view: View) -> str:
@@ -126,14 +139,20 @@ def _highest(view: View, holds: Callable[[Claim], bool]) -> str:
     top = levels.levels[0].id
     if isinstance(view.profile, Absent) or isinstance(view.adapter, Absent):
         return top
+    base = _named(levels, levels.base)
+    if not all(map(holds, base.claims)):
+        return top
     most = min(levels.rank(view.profile.level.promises), levels.rank(view.adapter.level_at_most))
     for level in levels.levels[1 : most + 1]:
-        if all(map(holds, _needed(levels, level.id))):
+        if level is base or all(map(holds, level.claims)):
             top = level.id
     return top
 
 
 def _needed(levels: Levels, id: str) -> tuple[Claim, ...]:
-    base = next(level for level in levels.levels if level.id == levels.base)
-    own = next(level for level in levels.levels if level.id == id)
+    base, own = _named(levels, levels.base), _named(levels, id)
     return base.claims if own is base else base.claims + own.claims
+
+
+def _named(levels: Levels, id: str) -> Level:
+    return next(level for level in levels.levels if level.id == id)

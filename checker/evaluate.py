@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from prespawn.blockers.conditions import Answer
+    from prespawn.blockers.conditions import Answer, Condition
     from prespawn.blockers.rule import Rule
     from prespawn.policy.adapter import Adapter
     from prespawn.policy.levels import Levels
@@ -66,7 +66,9 @@ def evaluate(rules: Iterable[Rule], view: View, failed: set[tuple[str, str]]) ->
     for rule in rules:
         view.item, view.index = ABSENT, None  # a rule before may have crashed among its elements
         try:
-            blockers += _asked(rule, view, failed)
+            for blocker in _findings(rule, view):
+                if _stands(rule, blocker, view, failed):
+                    blockers.append(blocker)
         except Exception as crash:  # noqa: BLE001  # whatever it is, it must block and not escape: invariant 1
             blockers.append(internal_error(rule.id, crash, rule.boundary))
     return blockers
@@ -85,18 +87,16 @@ def ordered(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
     return tuple(sorted(blockers, key=lambda blocker: (blocker.id, blocker.field, canonical(blocker))))
 
 
-def _asked(rule: Rule, view: View, failed: set[tuple[str, str]]) -> Iterator[Blocker]:
-    """Yield what one rule finds, except where a more special one failed for the same element.
+def _stands(rule: Rule, blocker: Blocker, view: View, failed: set[tuple[str, str]]) -> bool:
+    """Say whether a finding stands: not where a more special rule failed for the same element.
 
     A rule that is silent has failed all the same and keeps the less special ones silent. Otherwise they would speak as
     long as something more special than both failed, and losing that evidence would remove them: invariant 4.
     """
-    for blocker in _findings(rule, view):
-        element = _element(blocker, view)
-        if blocker.because == "fail":
-            failed.add((rule.id, element))
-        if not any((id, element) in failed or (id, element.partition("[")[0]) in failed for id in rule.unless):
-            yield blocker
+    element = _element(blocker, view)
+    if blocker.because == "fail":
+        failed.add((rule.id, element))
+    return not any((id, element) in failed or (id, element.partition("[")[0]) in failed for id in rule.unless)
 
 
 def _element(blocker: Blocker, view: View) -> str:
@@ -109,25 +109,30 @@ def _element(blocker: Blocker, view: View) -> str:
     return element if element.endswith(place) else element + place
 
 
-def _findings(rule: Rule, view: View) -> Iterator[Blocker]:
+def _findings(rule: Rule, view: View) -> Iterable[Blocker]:
     if rule.condition is None:
-        yield from _function(rule, view)
-    elif rule.each is None:
-        yield from _answered(rule, rule.condition(view), view)
-    else:
-        items = rule.each(view)
-        if isinstance(items, Unknown):
-            yield _blocker(rule, view, "unknown", items.reason)
-            return
-        for view.index, view.item in enumerate(items):
-            yield from _answered(rule, rule.condition(view), view)
+        return _function(rule, view)
+    if rule.each is None:
+        return _answered(rule, rule.condition(view), view)
+    items = rule.each(view)
+    if isinstance(items, Unknown):
+        return (_blocker(rule, view, "unknown", items.reason),)
+    return _of_each(rule, rule.condition, items, view)
 
 
-def _answered(rule: Rule, answer: Answer, view: View) -> Iterator[Blocker]:
+def _of_each(rule: Rule, condition: Condition, items: Iterable[object], view: View) -> Iterator[Blocker]:
+    for view.index, view.item in enumerate(items):
+        answer = condition(view)
+        if answer is not False:
+            yield from _answered(rule, answer, view)
+
+
+def _answered(rule: Rule, answer: Answer, view: View) -> tuple[Blocker, ...]:
     if answer is True:
-        yield _blocker(rule, view, "fail", "")
-    elif isinstance(answer, Unknown):
-        yield _blocker(rule, view, "unknown", answer.reason)
+        return (_blocker(rule, view, "fail", ""),)
+    if isinstance(answer, Unknown):
+        return (_blocker(rule, view, "unknown", answer.reason),)
+    return ()
 
 
 def _function(rule: Rule, view: View) -> Iterator[Blocker]:

@@ -188,7 +188,8 @@ class SystemEntry(Record):
 
 class HostFact(Record):
     """What kind of host this is; ``uid`` is the caller's, ``worker_uid``/``worker_gid`` whom the worker runs as;
-    ``identity_switch`` whether the program is there that makes the one into the other, absent where none is needed."""
+    ``identity_switch`` whether the program is there that makes the one into the other, absent where none is needed;
+    ``traces`` whether a parent may trace its own child here, absent where the host has no switch for that."""
 
     nested = {"system": (SystemEntry,)}
     uid: int
@@ -197,6 +198,28 @@ class HostFact(Record):
     identity_switch: bool | Absent
     zoneinfo: str | Absent
     system: tuple[SystemEntry, ...]
+    traces: bool | Absent = ABSENT
+
+
+class Difference(Record):
+    """One place at which a held run is not what its plan means: ``field`` is dotted, ``expected`` what may stand there,
+    ``seen`` what does; or nobody could look, and ``reason`` says why (else it is empty)."""
+
+    field: str
+    expected: object
+    seen: object
+    reason: str
+
+
+class AttestationFact(Record):
+    """What came of comparing a held run with its plan: ``differences``, and the fields that were compared, by the
+    strength with which they were seen."""
+
+    nested = {"differences": (Difference,)}
+    attested: tuple[str, ...]
+    observed: tuple[str, ...]
+    declared: tuple[str, ...]
+    differences: tuple[Difference, ...]
 
 
 class ReportedFact(Record):
@@ -210,13 +233,14 @@ class Facts(Record):
 
     ``workspace`` is absent where the profile has none, ``runtime`` where the profile is not known.
     ``declaration`` is the digest of the declaration looked at; ``evidence`` names the kinds of evidence that this host
-    has for the profile (``canary``, ``quota``).
+    has for the profile (``canary``, ``quota``). ``attestation`` is absent until a run of it is held.
     """
 
     nested = {
         "workspace": WorkspaceFact, "cwd": Place, "declared_files": (FileFact,), "log": TargetFact,
         "registry": TargetFact, "state": StateFact, "environment": (EnvironmentFact,), "program": ProgramFact,
         "mounts": (MountFact,), "runtime": RuntimeFact, "image": ImageFact, "host": HostFact, "reported": ReportedFact,
+        "attestation": AttestationFact,
     }  # fmt: skip
     declaration: str
     now: int
@@ -235,6 +259,7 @@ class Facts(Record):
     host: HostFact
     evidence: tuple[str, ...]
     reported: ReportedFact | Absent = ABSENT
+    attestation: AttestationFact | Absent = ABSENT
 
 
 class ReplayedFacts(Facts):

@@ -9,6 +9,7 @@ Sizes are bytes, times milliseconds; paths are absolute.
 
 from __future__ import annotations
 
+from prespawn.policy.known import ABSENT
 from prespawn.policy.record import Record
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from prespawn.policy.known import Absent
     from prespawn.policy.profile import Limits, Profile
 
-    from .facts import RuntimeFact, SystemEntry
+    from .facts import ProgramFact, RuntimeFact, SystemEntry
 
 
 class Bind(Record):
@@ -46,7 +47,7 @@ class Plan(Record):
 
     ``environment`` holds values and is never printed; ``alias`` is a second name of the workspace inside (its host
     path), so that absolute paths written by tools keep working; ``read_only`` are paths below the workspace that are
-    bound read-only over it.
+    bound read-only over it; ``program`` is what ``argv[0]`` led to when it was checked.
     """
 
     run_id: str
@@ -70,6 +71,7 @@ class Plan(Record):
     search_path: tuple[str, ...]
     limits: Limits
     log: str | None
+    program: ProgramFact | Absent = ABSENT
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(run_id={self.run_id!r}, profile={self.profile.id!r})"

@@ -37,7 +37,7 @@ def canonical(value: object) -> str:
 
     A record stands for the mapping that ``policy.codec.encode`` makes of it.
     """
-    return _form(type(value))(value)
+    return _FORMS[type(value)](value)
 
 
 def digest(value: object) -> str:
@@ -50,36 +50,40 @@ def digest_bytes(data: bytes) -> str:
     return f"sha256:{sha256(data).hexdigest()}"
 
 
-def _form(kind: type) -> Callable[[Any], str]:
-    form = _FORMS.get(kind)
-    if form is None:
+class _Forms(dict[type, "Callable[[Any], str]"]):
+    """The form of each type; a class of records gets its own when the first of them comes."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], str]:
         if not issubclass(kind, Record):
             raise TypeError(f"no canonical form for {kind.__name__}")
-        form = _FORMS[kind] = _form_of_record(kind)
-    return form
+        self[kind] = form = _form_of_record(kind)
+        return form
 
 
 def _form_of_record(kind: type[Record]) -> Callable[[Any], str]:
     """Return the form of one class of records: its keys are sorted and quoted once."""
-    fields = tuple((f"{quoted(name)}:", attrgetter(name)) for name in sorted(kind._fields))
+    names = sorted(kind._fields)
+    keys, read = [f"{quoted(name)}:" for name in names], attrgetter(*names, "_fields", "_fields")  # never of one alone
 
     def form(record: Record) -> str:
-        return f"{{{','.join([key + canonical(get(record)) for key, get in fields])}}}"
+        fields = zip(keys, read(record), strict=False)
+        return f"{{{','.join([key + _FORMS[type(value)](value) for key, value in fields])}}}"
 
     return form
 
 
 def _mapping(value: dict[str, object]) -> str:
-    if not all(type(key) is str for key in value):
+    if not _STRING.issuperset(map(type, value)):
         raise TypeError("no canonical form for a key that is no string")
-    return f"{{{','.join([f'{quoted(key)}:{canonical(value[key])}' for key in sorted(value)])}}}"
+    return f"{{{','.join([f'{quoted(key)}:{_FORMS[type(value[key])](value[key])}' for key in sorted(value)])}}}"
 
 
 def _sequence(value: list[object] | tuple[object, ...]) -> str:
-    return f"[{','.join([canonical(item) for item in value])}]"
+    return f"[{','.join([_FORMS[type(item)](item) for item in value])}]"
 
 
-_FORMS: dict[type, Callable[[Any], str]] = {
+_STRING = frozenset((str,))
+_FORMS = _Forms({
     str: quoted,
     int: str,
     bool: lambda value: "true" if value else "false",
@@ -89,4 +93,4 @@ _FORMS: dict[type, Callable[[Any], str]] = {
     dict: _mapping,
     Absent: lambda value: "null",
     Unknown: lambda value: f'{{"unknown":{quoted(value.reason)}}}',
-}
+})  # fmt: skip

@@ -23,14 +23,19 @@ if TYPE_CHECKING:
 Nested = type[Record] | tuple[type[Record]] | dict[str, type[Record]]
 
 
+_SCALARS = frozenset((str, int, bool, type(None)))
+
+
 def encode(value: object) -> object:
     """Return the JSON value of a record, a tuple of records, or a plain value."""
-    if isinstance(value, Unknown):
-        return {"unknown": value.reason}
-    if isinstance(value, Absent):
-        return None
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Record):
-        return {name: encode(field) for name, field in value}
+        if isinstance(value, Unknown):
+            return {"unknown": value.reason}
+        if isinstance(value, Absent):
+            return None
+        return {name: field if type(field) in _SCALARS else encode(field) for name, field in value}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, dict):

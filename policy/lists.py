@@ -36,14 +36,37 @@ class NamedList(Record):
         """Say whether a word is on the list, by name, beginning or end."""
         if self.ignore_case:
             word = word.lower()
-        return word in self.names or word.startswith(self.prefixes) or word.endswith(self.suffixes)
+        return word in _named(self) or word.startswith(self.prefixes) or word.endswith(self.suffixes)
+
+    def after(self, word: str) -> tuple[str, ...]:
+        """Return what the names say after a first word: ``-c`` and ``-m`` for ``python -c``, ``python -m``."""
+        return _by_first_word(self).get(word, ())
 
     def shape_of(self, value: str) -> str | None:
         """Return the name of the first shape that a value has, or None."""
         return next((name for name, pattern in _compiled(self) if pattern.search(value)), None)
 
 
+_sets: dict[tuple[str, ...], frozenset[str]] = {}
+_first_words: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {}
 _patterns: dict[tuple[Shape, ...], tuple[tuple[str, Pattern[str]], ...]] = {}
+
+
+def _named(of: NamedList) -> frozenset[str]:
+    found = _sets.get(of.names)
+    if found is None:
+        found = _sets[of.names] = frozenset(of.names)
+    return found
+
+
+def _by_first_word(of: NamedList) -> dict[str, tuple[str, ...]]:
+    if of.names not in _first_words:
+        after: dict[str, tuple[str, ...]] = {}
+        for name in of.names:
+            word, _, rest = name.partition(" ")
+            after[word] = (*after.get(word, ()), rest)
+        _first_words[of.names] = after
+    return _first_words[of.names]
 
 
 def _compiled(of: NamedList) -> tuple[tuple[str, Pattern[str]], ...]:

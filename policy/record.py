@@ -17,9 +17,11 @@ Example::
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, ClassVar, Self, dataclass_transform
 else:
 
@@ -30,6 +32,9 @@ else:
 class RecordType(type):
     """Makes ``__slots__`` from annotations, base fields first."""
 
+    _setters: tuple[tuple[str, Callable[[object, object], None]], ...]
+    _read: Callable[[object], tuple[Any, ...]]
+
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RecordType:
         own = tuple(
             n for n, kind in namespace.get("__annotations__", {}).items() if not str(kind).startswith("ClassVar")
@@ -39,8 +44,13 @@ class RecordType(type):
         for base in bases:
             inherited += getattr(base, "_fields", ())
             defaults = {**getattr(base, "_defaults", {}), **defaults}
-        namespace |= {"__slots__": own, "_fields": inherited + own, "_defaults": defaults}
-        return super().__new__(mcls, name, bases, namespace)
+        fields = inherited + own
+        namespace |= {"__slots__": own, "_fields": fields, "_defaults": defaults, "_names": frozenset(fields)}
+        made = super().__new__(mcls, name, bases, namespace)
+        # a decision is made of records: the way to each slot is looked up once
+        made._setters = tuple((field, getattr(made, field).__set__) for field in fields)
+        made._read = attrgetter(*fields, "_fields", "_fields")  # two more, for of one name it returns no tuple
+        return made
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -49,24 +59,17 @@ class Record(metaclass=RecordType):
 
     if TYPE_CHECKING:
         _fields: ClassVar[tuple[str, ...]]
+        _names: ClassVar[frozenset[str]]
         _defaults: ClassVar[dict[str, Any]]
 
     nested: ClassVar[dict[str, type[Record] | tuple[type[Record]] | dict[str, type[Record]]]] = {}
     """Which fields hold records: see ``policy.codec``."""
 
     def __init__(self, **values: Any) -> None:
-        given = len(values)
-        for name in self._fields:
-            if name in values:
-                value = values[name]
-                given -= 1
-            elif name in self._defaults:
-                value = self._defaults[name]
-            else:
-                raise TypeError(f"{type(self).__name__} needs `{name}`")
-            object.__setattr__(self, name, value)
-        if given:
-            raise TypeError(f"{type(self).__name__} has no field {sorted(set(values) - set(self._fields))}")
+        if values.keys() != self._names:
+            values = self._completed(values)
+        for name, put in type(self)._setters:
+            put(self, values[name])
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen")
@@ -74,7 +77,7 @@ class Record(metaclass=RecordType):
     __delattr__ = __setattr__  # type: ignore[assignment]  # same refusal, one argument fewer
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return ((name, getattr(self, name)) for name in self._fields)
+        return zip(self._fields, type(self)._read(self), strict=False)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and tuple(self) == tuple(other)
@@ -87,4 +90,13 @@ class Record(metaclass=RecordType):
 
     def replace(self, **changes: Any) -> Self:
         """Return the same value with some fields changed."""
-        return type(self)(**{**{name: value for name, value in self}, **changes})
+        return type(self)(**{**dict(iter(self)), **changes})
+
+    def _completed(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values with the defaults of those that are missing; ``TypeError`` for any other difference."""
+        for name in self._fields:
+            if name not in values and name not in self._defaults:
+                raise TypeError(f"{type(self).__name__} needs `{name}`")
+        if wrong := sorted(values.keys() - self._names):
+            raise TypeError(f"{type(self).__name__} has no field {wrong}")
+        return {**self._defaults, **values}

@@ -21,9 +21,9 @@ from prespawn.policy.errors import HostError
 from prespawn.policy.record import Record
 from prespawn.policy.spelling import shown
 
-from . import rlimits
+from . import kernel, rlimits
 from .descriptors import Descriptors
-from .hold import Fallen, Held, discard, hold, reap_all, release
+from .hold import Fallen, Held, Hold, Ready, reap_all
 from .outcome import SETUP_FAILED, Outcome
 from .pumps import PIECE, write_whole
 from .refusals import refusal
@@ -69,7 +69,7 @@ class Course:
         asks: bool,
     ) -> None:
         self.events, self.stop = events, Stop(events.stop)
-        self.held: Held | None = None
+        self.held: Ready | None = None
         self._claim = _thread.allocate_lock()
         self._told, self._limits, self._opened = told, limits, opened
         self._sides, self._log, self._asks = sides, log, asks
@@ -114,23 +114,31 @@ class Course:
         started = start(self._told, self._opened, own)
         try:
             self.stop.guard(started.pidfd)
-            held = hold(started.pid, lambda: self._send(started, own), self.stop, own)
+            hold = Hold(self.stop, own)
+            held = hold.reach(started.pid, lambda: self._send(started, own))
             said = _available(started.stderr)
             if isinstance(held, Fallen):
                 return self._fallen(held, said, started)
             try:
-                self._make_ready(held)
+                self._make_ready(held, started)
             except BaseException:
-                discard(held)
-                end(held.init_pidfd, started.pidfd)
-                raise
-            self.stop.unguard()
-            release(held)
+                self._drop(hold, held, started)
+                if self.stop.reason is None:  # else it was killed meanwhile, and what failed is only a consequence
+                    raise
+            if (reason := self.stop.unguard()) is not None:
+                self._drop(hold, held, started)
+                return Outcome(how=reason, stage="program", init=held.init)
+            hold.release(held)
             return work(started, held, self.stop, self._limits, self._sides, self._log, own)
         finally:
             self.stop.unguard()
             kill(started.pidfd)
             reap_all()
+
+    def _drop(self, hold: Hold, held: Held, started: Started) -> None:
+        """End a run whose payload is held: not one instruction of it will run."""
+        hold.discard(held)
+        end(held.init_pidfd, started.pidfd)
 
     def _send(self, started: Started, own: Descriptors) -> None:
         try:
@@ -140,9 +148,12 @@ class Course:
         finally:
             own.close(started.options)
 
-    def _make_ready(self, held: Held) -> None:
+    def _make_ready(self, held: Held, started: Started) -> None:
         """Check and set what is to be final before the first instruction, then ask the caller."""
-        names = os.listdir(f"/proc/{held.payload}/fd")
+        try:
+            names = os.listdir(f"/proc/{held.payload}/fd")
+        except OSError as error:
+            raise HostError("launch-failed", "the held worker was ended by somebody else") from error
         if extra := set(names) - {"0", "1", "2"}:
             found = ", ".join(f"`{name}`" for name in sorted(extra, key=int))
             raise HostError(
@@ -150,11 +161,22 @@ class Course:
             )
         rlimits.apply((held.payload, held.init), self._told.rlimits, self._told.identity)
         if self._asks:
-            self.held = held
+            streams = (started.stdin, started.stdout, started.stderr)
+            fields = {name: value for name, value in held}
+            self.held = Ready(**fields, told=self._told, streams=streams, filter=self._filter(held))
             os.eventfd_write(self.events.held, 1)
             self._answer.acquire()
             if not self._agreed:
                 raise HostError("launch-failed", "the run was refused while it was held")
+
+    def _filter(self, held: Held) -> bytes | None:
+        """Return the kernel's copy of the payload's filter, which only its tracer can ask for, and only as root."""
+        if not any(option[0] == "--seccomp" for option in self._told.options):
+            return None
+        try:
+            return kernel.seccomp_filter(held.payload)
+        except OSError:  # not for us, or not there: what was told is compared with the kernel's count alone
+            return None
 
     def _fallen(self, fallen: Fallen, said: bytes, started: Started) -> Outcome:
         if fallen.init_pidfd is not None:

@@ -15,10 +15,11 @@ from prespawn.checker.replay import facts_document, replayed
 from prespawn.policy.canonical import canonical
 from prespawn.policy.errors import InputError
 from prespawn.policy.format import format_of
-from prespawn.policy.reader import DEFAULT_BOUNDS, read
+from prespawn.policy.reader import DEFAULT_BOUNDS, read, read_error
 from prespawn.policy.shape import check_keys
 
 from .site_file import read_file
+from .trusted_path import named, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,19 +54,28 @@ def write_facts(path: str, facts: Facts) -> None:
     try:
         with open(path, "w", encoding="ascii", opener=_opener) as file:
             file.write(canonical(facts_document(facts)) + "\n")
-    except OSError as failed:
-        raise InputError("usage", f"facts cannot be written to `{path}`: {failed.strerror}") from None
+    except (OSError, ValueError) as failed:
+        raise InputError("usage", f"facts cannot be written to {named(path)}: {reason(failed)}") from None
 
 
 def document_file(path: str, family: Family) -> Document:
     """Return the strictly read document of a file or of standard input."""
     if path == STDIN:
-        data = sys.stdin.buffer.read(DEFAULT_BOUNDS.bytes + 1)
+        data = _standard_input(family)
         syntax: Syntax = "json" if data.lstrip()[:1] in (b"{", b"[") else "yaml"
         return read(data, source="standard input", family=family, syntax=syntax)
     syntax = "json" if path.endswith(".json") else "yaml"
     return read(read_file(path, family=family), source=path, family=family, syntax=syntax)
 
 
+def _standard_input(family: Family) -> bytes:
+    try:
+        return sys.stdin.buffer.read(DEFAULT_BOUNDS.bytes + 1)
+    except (OSError, ValueError) as failed:
+        message = f"{reason(failed)}; allowed: a document that can be read"
+        raise read_error("unreadable", message, source="standard input", family=family) from None
+
+
 def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)  # facts name paths of the host
+    # 0600, for facts name paths of the host; a FIFO that nobody reads must not block
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)

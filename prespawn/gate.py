@@ -94,9 +94,9 @@ class Gate:
         """What the gate was made from."""
         return self._trusted
 
-    def reviewing(self, profile: str, vector: tuple[str, ...]) -> Gate:
-        """Return a gate for one vector that a person typed and so reviewed: ``exec``'s."""
-        return Gate(self._trusted.reviewing(profile, vector))
+    def reviewing(self, profile: str, vector: tuple[str, ...], *, toolchains: tuple[str, ...] = ()) -> Gate:
+        """Return a gate for what a person typed and so reviewed: ``exec``'s vector, and directories that it may see."""
+        return Gate(self._trusted.reviewing(profile, vector, toolchains))
 
     def check(
         self,

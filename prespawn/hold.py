@@ -9,12 +9,16 @@ ptrace and ``waitpid`` belong to one thread: everything here is called by the th
 as the run. That thread's end kills what it still traces. A wait here can only end with the tree, so whoever may end it
 is told of every process by pidfd, in the order in which they appear (``stop.Stop``).
 
-The order of the steps, with ``waitpid`` always for one pid::
+The order of the steps::
 
     seize bubblewrap; send its options
     bubblewrap forks   -> init, attached already;    let bubblewrap go
     init forks         -> payload, attached already; let init go
     payload execs      -> held
+
+Each wait is for any child or tracee of this thread, and of no other thread. To wait for one pid would be wrong: an init
+that is killed between its fork and our look at it takes the event with it, and cannot end before somebody reaps the
+payload, which nobody had heard of.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from .stop import kill
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from prespawn.launchers.invocation import Invocation
 
     from .descriptors import Descriptors
     from .stop import Stop
@@ -48,6 +54,18 @@ class Held(Record):
     payload_pidfd: int
 
 
+class Ready(Held):
+    """A held run with all that was done to it, to be looked at before it is released.
+
+    ``told`` is what bubblewrap was told, ``streams`` are the parent's ends of the payload's first three descriptors, and
+    ``filter`` is the kernel's copy of the filter of system calls where one was told and the parent may have it.
+    """
+
+    told: Invocation
+    streams: tuple[int, int, int]
+    filter: bytes | None
+
+
 class Fallen(Record):
     """A run that ended on the way: ``stage`` as in ``Outcome``, ``init`` if there was one."""
 
@@ -56,39 +74,82 @@ class Fallen(Record):
     init_pidfd: int | None = None
 
 
-def hold(runtime: int, send_options: Callable[[], None], stop: Stop, own: Descriptors) -> Held | Fallen:
-    """Bring a process that waits for its options to the payload's exec, or say where it ended.
+class Hold:
+    """Brings one run to its exec; every pid in here is a child or tracee of the thread that uses it."""
 
-    ``HostError`` ``ptrace-refused`` if this host does not let a parent trace its child.
-    """
-    if not _seized(runtime):
-        return Fallen(stage="runtime")
-    send_options()
-    init = _run_until(runtime, _FORKED)
-    if init is None:
-        return Fallen(stage="runtime")
-    init_pidfd = own.own(os.pidfd_open(init))
-    stop.guard(init_pidfd)
-    _let_go(runtime)
-    payload = _run_until(init, _FORKED)
-    if payload is None:
-        return Fallen(stage="root", init=init, init_pidfd=init_pidfd)
-    payload_pidfd = own.own(os.pidfd_open(payload))
-    _let_go(init)
-    if _run_until(payload, _EXECUTED) is None:
-        return Fallen(stage="program", init=init, init_pidfd=init_pidfd)
-    return Held(runtime=runtime, init=init, init_pidfd=init_pidfd, payload=payload, payload_pidfd=payload_pidfd)
+    __slots__ = ("_ended", "_own", "_stop", "_waiting")
 
+    def __init__(self, stop: Stop, own: Descriptors) -> None:
+        self._stop, self._own = stop, own
+        self._ended: set[int] = set()
+        self._waiting: dict[int, int] = {}  # stopped, with a status that was not asked for yet
 
-def release(held: Held) -> None:
-    """Let the payload run; from here on nothing is traced."""
-    _let_go(held.payload)
+    def reach(self, runtime: int, send_options: Callable[[], None]) -> Held | Fallen:
+        """Bring a process that waits for its options to the payload's exec, or say where it ended.
 
+        ``HostError`` ``ptrace-refused`` if this host does not let a parent trace its child.
+        """
+        if not _seized(runtime):
+            return Fallen(stage="runtime")
+        send_options()
+        init = self._run_until(runtime, _FORKED)
+        if init is None or init in self._ended:
+            return Fallen(stage="runtime")
+        init_pidfd = self._own.own(os.pidfd_open(init))
+        self._stop.guard(init_pidfd)
+        self._let_go(runtime)
+        payload = self._run_until(init, (*_FORKED, *_EXECUTED))
+        if payload is None or payload in self._ended:
+            return Fallen(stage="root", init=init, init_pidfd=init_pidfd)
+        payload_pidfd = self._own.own(os.pidfd_open(payload))
+        if payload != init:  # else init itself became the program, which no plan wants: whoever looks will see it
+            self._let_go(init)
+            if self._run_until(payload, _EXECUTED) is None:
+                return Fallen(stage="program", init=init, init_pidfd=init_pidfd)
+        return Held(runtime=runtime, init=init, init_pidfd=init_pidfd, payload=payload, payload_pidfd=payload_pidfd)
 
-def discard(held: Held) -> None:
-    """End a held payload before its first instruction."""
-    kill(held.payload_pidfd)
-    _run_until(held.payload, ())
+    def release(self, held: Held) -> None:
+        """Let the payload run; from here on nothing is traced."""
+        self._let_go(held.payload)
+
+    def discard(self, held: Held) -> None:
+        """End a held payload before its first instruction."""
+        kill(held.payload_pidfd)
+        self._run_until(held.payload, ())
+
+    def _run_until(self, pid: int, events: tuple[int, ...]) -> int | None:
+        """Run a traced process until one of some events and return the event's message, or None if it ended instead."""
+        while (status := self._next(pid)) is not None:
+            event = status >> 16
+            try:
+                if event in events:
+                    return kernel.event_message(pid)
+                kernel.ptrace(kernel.PTRACE_CONT, pid, 0 if event else os.WSTOPSIG(status))
+            except ProcessLookupError:  # killed while it was stopped: the next wait says so
+                continue
+        return None
+
+    def _next(self, pid: int) -> int | None:
+        """Wait for a process to stop and return its status, or None if it has ended; keep what others report."""
+        while pid not in self._ended:
+            if pid in self._waiting:
+                return self._waiting.pop(pid)
+            try:
+                found, status = os.waitpid(-1, kernel.WALL | kernel.WNOTHREAD)
+            except ChildProcessError:  # another thread of this program waits for any child, and has reaped ours, ended
+                self._ended.add(pid)
+                break
+            if os.WIFSTOPPED(status):
+                self._waiting[found] = status
+            else:
+                self._ended.add(found)
+        return None
+
+    def _let_go(self, pid: int) -> None:
+        try:
+            kernel.ptrace(kernel.PTRACE_DETACH, pid)
+        except ProcessLookupError:  # killed while stopped: reap it, as a traced zombie keeps its pid namespace alive
+            self._run_until(pid, ())
 
 
 def reap_all() -> None:
@@ -109,6 +170,8 @@ def reap_all() -> None:
 def _seized(pid: int) -> bool:
     try:
         kernel.ptrace(kernel.PTRACE_SEIZE, pid, kernel.TRACE_TO_EXEC)
+    except ProcessLookupError:
+        return False
     except PermissionError:
         if _is_ended(pid):  # a zombie is refused with the same word
             return False
@@ -127,28 +190,3 @@ def _is_ended(pid: int) -> bool:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
-
-
-def _run_until(pid: int, events: tuple[int, ...]) -> int | None:
-    """Run a traced process until one of some events and return the event's message, or None if it ended instead."""
-    while True:
-        try:
-            status = os.waitpid(pid, kernel.WALL)[1]
-        except ChildProcessError:  # another thread of this program waits for any child: it has reaped ours, ended
-            return None
-        if not os.WIFSTOPPED(status):
-            return None
-        event = status >> 16
-        try:
-            if event in events:
-                return kernel.event_message(pid)
-            kernel.ptrace(kernel.PTRACE_CONT, pid, 0 if event else os.WSTOPSIG(status))
-        except ProcessLookupError:  # killed while it was stopped: the next wait says so
-            continue
-
-
-def _let_go(pid: int) -> None:
-    try:
-        kernel.ptrace(kernel.PTRACE_DETACH, pid)
-    except ProcessLookupError:  # killed while it was stopped: reap it, as a traced zombie keeps its pid namespace alive
-        _run_until(pid, ())

@@ -22,8 +22,12 @@ MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
 WALL, WNOTHREAD = 0x40000000, 0x20000000
 
 PTRACE_CONT, PTRACE_DETACH, PTRACE_GETEVENTMSG, PTRACE_SEIZE = 7, 17, 0x4201, 0x4206
+PTRACE_SECCOMP_GET_FILTER = 0x420C
 EVENT_FORK, EVENT_VFORK, EVENT_CLONE, EVENT_EXEC = 1, 2, 3, 4
 TRACE_TO_EXEC = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000  # fork, vfork, clone, exec; killed when the tracer ends
+
+AT_SYMLINK_NOFOLLOW, AT_NO_AUTOMOUNT, STATX_MNT_ID = 0x100, 0x800, 0x1000
+_STATX_BASIC = 0x7FF
 
 _AT_EMPTY_PATH, _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH, _AT_FDCWD = 0x1000, 1, 4, -100
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
@@ -34,11 +38,24 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _libc.ptrace.restype = ctypes.c_long
 _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+_libc.statx.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
 _libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 
 
 class _MountAttributes(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd")]
+
+
+class Statx(ctypes.Structure):
+    """``struct statx``, as far as it is used here."""
+
+    _fields_ = [
+        ("mask", ctypes.c_uint32), ("_block", ctypes.c_uint32), ("_attributes", ctypes.c_uint64),
+        ("_owners", ctypes.c_uint32 * 3), ("mode", ctypes.c_uint16), ("_padding", ctypes.c_uint16),
+        ("inode", ctypes.c_uint64), ("_sizes", ctypes.c_uint64 * 3), ("_times", ctypes.c_uint64 * 8),
+        ("rdev_major", ctypes.c_uint32), ("rdev_minor", ctypes.c_uint32), ("dev_major", ctypes.c_uint32),
+        ("dev_minor", ctypes.c_uint32), ("mount", ctypes.c_uint64), ("_rest", ctypes.c_uint64 * 13),
+    ]  # fmt: skip
 
 
 def ptrace(request: int, pid: int, data: int = 0) -> None:
@@ -51,6 +68,29 @@ def event_message(pid: int) -> int:
     message = ctypes.c_ulong()
     _checked(_libc.ptrace(PTRACE_GETEVENTMSG, pid, None, ctypes.addressof(message)))
     return message.value
+
+
+def seccomp_filter(pid: int) -> bytes:
+    """Return the filter that a stopped process put on last, as an array of ``struct sock_filter``.
+
+    It takes CAP_SYS_ADMIN; ``PermissionError`` (EACCES) without. ``FileNotFoundError`` if there is none.
+    """
+    count = _checked(_libc.ptrace(PTRACE_SECCOMP_GET_FILTER, pid, None, None))
+    program = ctypes.create_string_buffer(8 * count)
+    _checked(_libc.ptrace(PTRACE_SECCOMP_GET_FILTER, pid, None, ctypes.addressof(program)))
+    return program.raw
+
+
+def statx(directory: int, path: str, *, follow: bool = False) -> Statx:
+    """Return what a path below a directory's descriptor is, and on which mount; an empty path is the directory.
+
+    ``mount`` is its id as in mountinfo, if ``mask`` has ``STATX_MNT_ID`` (Linux 5.8).
+    """
+    found = Statx()
+    flags = AT_NO_AUTOMOUNT | _AT_EMPTY_PATH | (0 if follow else AT_SYMLINK_NOFOLLOW)
+    wanted = _STATX_BASIC | STATX_MNT_ID
+    _checked(_libc.statx(directory, os.fsencode(path), flags, wanted, ctypes.addressof(found)))
+    return found
 
 
 def private_mounts() -> None:

@@ -61,7 +61,8 @@ class Stop:
             if self._reason:
                 kill(pidfd)
 
-    def unguard(self) -> None:
-        """Leave killing to the run's own thread from here on."""
+    def unguard(self) -> str | None:
+        """Leave killing to the run's own thread from here on; return the reason if it is too late for that."""
         with self._lock:
             self._guarded = None
+            return self._reason

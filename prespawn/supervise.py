@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .hold import Held
+    from .hold import Ready
     from .outcome import Outcome
 
 _MILLISECOND = 1_000_000
@@ -38,7 +38,7 @@ def run(
     *,
     opened: Mapping[str, int] | None = None,
     cancel: int | None = None,
-    on_held: Callable[[Held], None] | None = None,
+    on_held: Callable[[Ready], None] | None = None,
 ) -> Outcome:
     """Start the plan's worker, and return how it ended, once no process of it is left.
 
@@ -68,7 +68,7 @@ def run(
         return course.result()
 
 
-def _watch(course: Course, deadline: int, cancel: int | None, on_held: Callable[[Held], None] | None) -> None:
+def _watch(course: Course, deadline: int, cancel: int | None, on_held: Callable[[Ready], None] | None) -> None:
     """Wait for the run's end; ask for it when the time has come or the caller says so."""
     events, poll = course.events, select.poll()
     for fd in (events.held, events.over, cancel):

@@ -13,16 +13,19 @@ from prespawn.blockers.rule import compile_rules
 from prespawn.policy import catalogue, shipped
 from prespawn.policy.bundle import Policy
 from prespawn.policy.canonical import digest
-from prespawn.policy.reader import read
+from prespawn.policy.errors import InputError
+from prespawn.policy.reader import read, read_error
 from prespawn.policy.record import Record
 
 from . import site_file
+from .trusted_path import reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from prespawn.blockers.rule import Rule
+    from prespawn.policy.adapter import Adapter
     from prespawn.policy.loader import Loader
     from prespawn.policy.profile import Profile
     from prespawn.policy.shape import Node
@@ -44,11 +47,19 @@ class Trusted(Record):
     state_dir: str
     site_file: str | None
 
-    def reviewing(self, profile: str, vector: tuple[str, ...]) -> Trusted:
-        """Return the same with one more reviewed vector for a profile."""
+    def reviewing(self, profile: str, vector: tuple[str, ...], toolchains: tuple[str, ...]) -> Trusted:
+        """Return the same with one more reviewed vector for a profile, and absolute toolchains for every workspace."""
         site = self.policy.site
-        argv = {**site.argv, profile: (*site.argv.get(profile, ()), vector)}
-        return self.replace(policy=_policy(site.replace(argv=argv), self.policy.profiles))
+        typed = {f"typed-{number}": path for number, path in enumerate(toolchains, 1)}
+        changed = site.replace(
+            argv={**site.argv, profile: (*site.argv.get(profile, ()), vector)},
+            toolchains={**site.toolchains, **typed},
+            workspaces={
+                name: workspace.replace(toolchains=tuple(dict.fromkeys((*workspace.toolchains, *typed))))
+                for name, workspace in site.workspaces.items()
+            },
+        )
+        return self.replace(policy=_policy(changed, self.policy.profiles))
 
 
 def load(path: str | None, workspaces: Mapping[str, str]) -> Trusted:
@@ -89,11 +100,44 @@ def own_profiles(folder: str) -> dict[str, Profile]:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".yaml"))
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        message = f"{reason(error)}; allowed: a directory of profiles that can be read, or none"
+        raise read_error("unreadable", message, source=folder, family="policy") from None
     files = (site_file.find(os.path.join(folder, name), environ={}, limit=SITE_BYTES) for name in names)
     documents = [
         read(file.data, source=file.path, family="policy", syntax="yaml") for file in files if file is not None
     ]
     return loader().profiles(documents, catalogue.profiles())
+
+
+def shipped_policy(profiles: Mapping[str, Profile] | None = None) -> Policy:
+    """Return the shipped policy with the built-in site, and with further ``profiles``."""
+    return _policy(catalogue.built_in_site(), {**(profiles or {}), **catalogue.profiles()})
+
+
+def adapters(profiles: Mapping[str, Profile]) -> dict[str, Adapter]:
+    """Return the shipped adapters; one that works with a profile works with what extends it, which is only narrower."""
+    own = sorted(id for id in profiles if id not in shipped.PROFILES)
+    if not own:
+        return catalogue.adapters()
+    return {
+        id: adapter.replace(
+            profiles=(
+                *adapter.profiles,
+                *(name for name in own if not _line(name, profiles).isdisjoint(adapter.profiles)),
+            )
+        )
+        for id, adapter in catalogue.adapters().items()
+    }
+
+
+def _line(id: str | None, profiles: Mapping[str, Profile]) -> set[str]:
+    """Return a profile's id and those of all that it extends."""
+    line: set[str] = set()
+    while id is not None and id in profiles and id not in line:
+        line.add(id)
+        id = profiles[id].extends
+    return line
 
 
 def loader() -> Loader:
@@ -120,12 +164,17 @@ def _rooted(site: Site, roots: Mapping[str, str]) -> Site:
     workspaces = dict(site.workspaces)
     for name, root in roots.items():
         if name not in workspaces:
-            from prespawn.policy.errors import InputError
-
             allowed = ", ".join(f"`{known}`" for known in sorted(workspaces))
             raise InputError("usage", f"the site has no workspace `{name}`; allowed here: {allowed}")
-        workspaces[name] = workspaces[name].replace(root=os.path.abspath(root))
+        workspaces[name] = workspaces[name].replace(root=_absolute(root))
     return site.replace(workspaces=workspaces)
+
+
+def _absolute(root: str) -> str:
+    try:
+        return os.path.abspath(root)
+    except OSError:
+        raise InputError("usage", "the current directory is not there any more; name roots from `/` on") from None
 
 
 def _policy(site: Site, profiles: Mapping[str, Profile]) -> Policy:
@@ -134,7 +183,7 @@ def _policy(site: Site, profiles: Mapping[str, Profile]) -> Policy:
     return Policy(
         site=site,
         profiles=profiles,
-        adapters=catalogue.adapters(),
+        adapters=adapters(profiles),
         levels=catalogue.levels(),
         lists=catalogue.named_lists(),
         digest=digest(parts),

@@ -34,13 +34,19 @@ def allowed_text(values: Iterable[object]) -> str:
 
 def blocker_text(blocker: Blocker, remedy: str) -> str:
     """Return the line of one blocker that a person can act on."""
+    return f"{blocker.id}: {blocker_sentence(blocker, remedy)}"
+
+
+def blocker_sentence(blocker: Blocker, remedy: str) -> str:
+    """Return the same without the id; of what is allowed, what nobody could look at is left out."""
     field = f"`{shown(blocker.field)}`" if blocker.field else "the declaration"
     if blocker.because == "unknown":
         start = f"{field} could not be judged: {shown(blocker.reason)}"
     else:
         start = f"{field} is {value_text(blocker.found)}"
-    allowed = f"; allowed here: {allowed_text(blocker.allowed)}" if blocker.allowed else ""
-    return f"{blocker.id}: {start}{allowed}; {remedy}"
+    words = [value for value in blocker.allowed if value is not None]
+    allowed = f"; allowed here: {allowed_text(words)}" if words else ""
+    return f"{start}{allowed}; {remedy}"
 
 
 def verdict_lines(name: str, verdict: Verdict, remedies: Mapping[str, str]) -> Iterator[str]:

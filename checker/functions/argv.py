@@ -65,6 +65,7 @@ def execution_preview_interpreter(view: View) -> Iterable[Finding] | Unknown:
         return real
     if (
         isinstance(real, str)
+        and real != given
         and not view.lists["multi-call"].holds(real)
         and (reason := _runs_code(view, real, argv[1:]))
     ):
@@ -109,11 +110,13 @@ def _strings(argv: object) -> tuple[str, ...]:
 
 
 def _passable(element: str) -> bool:
-    return "\0" not in element and not any("\ud800" <= character <= "\udfff" for character in element)
+    if "\0" in element:
+        return False
+    return element.isascii() or not any("\ud800" <= character <= "\udfff" for character in element)
 
 
 def _metacharacters(view: View, program: str) -> bool:
-    return any(view.lists["shell-metacharacters"].holds(character) for character in program)
+    return any(map(view.lists["shell-metacharacters"].holds, program))
 
 
 def _basename(program: str) -> str:
@@ -127,20 +130,14 @@ def _runs_code(view: View, program: str, arguments: Sequence[str]) -> str:
             return "a shell"
         if view.lists["wrappers"].holds(name):
             return "a wrapper that starts another program"
-        ends = tuple(_options(view, "module-options", name))
-        for option in _options(view, "code-options", name):
+        ends = view.lists["module-options"].after(name)
+        for option in view.lists["code-options"].after(name):
             if any(_has(argument, option) for argument in _leading(arguments, ends)):
                 return f"an interpreter with `{option}`"
-        for option in _options(view, "exec-options", name):
+        for option in view.lists["exec-options"].after(name):
             if any(_has(argument, option) for argument in arguments):
                 return f"a program that `{option}` makes start another"
     return ""
-
-
-def _options(view: View, list_id: str, program: str) -> Iterator[str]:
-    return (
-        option for name, _, option in (entry.partition(" ") for entry in view.lists[list_id].names) if name == program
-    )
 
 
 def _leading(arguments: Sequence[str], ends: Sequence[str]) -> Iterator[str]:

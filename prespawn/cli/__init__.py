@@ -1,8 +1,9 @@
 """The command line: words in, an exit code out.
 
 Plain ``check`` and ``exec`` lines are read by ``plain`` and never meet click, whose import costs more than the
-decision; everything else (help, completion, errors, other commands) goes to ``commands``. A property test holds that whatever
-``plain`` accepts, click reads alike. The result goes to standard output alone, everything else to standard error.
+decision; everything else (help, completion, errors, other commands) goes to ``commands``. A property test holds that
+whatever ``plain`` accepts, click reads alike. The result goes to standard output alone, everything else to standard
+error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from prespawn import exit_codes
 from prespawn.policy.errors import HostError, InputError
 
+from .output import finish, prepare, remark
 from .plain import read_plain
 
 TYPE_CHECKING = False
@@ -20,11 +22,14 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code; no exception leaves it."""
+    """Run one command line and return its exit code, with all that it says written; no exception leaves it."""
     line = list(sys.argv[1:] if arguments is None else arguments)
     before_start = exit_codes.EXEC_NOT_STARTED if line[:1] == ["exec"] else None
     try:
-        return _command(line)()
+        prepare()
+        code = _command(line)()
+        finish()
+        return code
     except InputError as wrong:
         return _failed(wrong, before_start or exit_codes.USAGE)
     except HostError as failed:
@@ -34,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return exit_codes.EXEC_SIGNAL + 13
     except Exception as crash:  # noqa: BLE001  # the exit code is the last thing that must still be true
-        return _failed(f"internal error: {type(crash).__name__} (internal-error)", before_start or exit_codes.INTERNAL)
+        remark(f"internal error: {type(crash).__name__} (internal-error)")
+        return before_start or exit_codes.INTERNAL
 
 
 def _command(line: Sequence[str]) -> Callable[[], int]:
@@ -46,8 +52,7 @@ def _command(line: Sequence[str]) -> Callable[[], int]:
     return lambda: with_click(line)
 
 
-def _failed(error: object, code: int) -> int:
+def _failed(error: InputError | HostError, code: int) -> int:
     text = str(error)
-    identifier = getattr(error, "id", "")
-    sys.stderr.write(f"prespawn: {text}{f' ({identifier})' if identifier and identifier not in text else ''}\n")
+    remark(text if f"({error.id})" in text else f"{text} ({error.id})")
     return code

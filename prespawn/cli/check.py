@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from prespawn import exit_codes
 from prespawn.checker.evaluate import INTERNAL_ERROR
 from prespawn.policy.canonical import canonical
@@ -12,6 +10,7 @@ from prespawn.words import verdict_lines
 
 from ..documents import declaration_file, facts_file, write_facts
 from ..gate import Gate
+from .output import remark, say
 from .workspaces import workspace_roots
 
 TYPE_CHECKING = False
@@ -36,8 +35,7 @@ def run(
     gate = Gate.load(site, workspaces=workspace_roots(workspaces))
     results = [_result(gate, file, facts, record_facts) for file in files]
     if format == "json":
-        document = {"prespawn": "check/v1", "results": [_document(*result) for result in results]}
-        sys.stdout.write(canonical(document) + "\n")
+        say([canonical({"prespawn": "check/v1", "results": [document(*result) for result in results]})])
     else:
         _print(gate, results)
     return exit_codes.worst(code_of(answer) for _, answer in results)
@@ -67,7 +65,8 @@ def code_of(answer: Verdict | PrespawnError) -> int:
     return exit_codes.UNDECIDED if answer.undecided else exit_codes.BLOCKED
 
 
-def _document(file: str, answer: Verdict | PrespawnError) -> dict[str, object]:
+def document(file: str, answer: Verdict | PrespawnError) -> dict[str, object]:
+    """Return what JSON output says of one file: its verdict, or the error that it was refused with."""
     if isinstance(answer, ReadError):
         place = {"line": answer.line, "column": answer.column}
         return {"file": file, "error": {"id": answer.id, "cause": answer.cause, "message": answer.message, **place}}
@@ -79,6 +78,6 @@ def _document(file: str, answer: Verdict | PrespawnError) -> dict[str, object]:
 def _print(gate: Gate, results: Sequence[tuple[str, Verdict | PrespawnError]]) -> None:
     for file, answer in results:
         if isinstance(answer, PrespawnError):
-            sys.stderr.write(f"{answer}\n")
+            remark(str(answer))
         else:
-            sys.stdout.write("".join(f"{line}\n" for line in verdict_lines(file, answer, gate.remedies)))
+            say(verdict_lines(file, answer, gate.remedies))

@@ -1,43 +1,68 @@
 """The command line as click reads it: options, help, completion, and the texts of both.
 
 Each command's work stands in a module of its own, imported when the command is chosen. Exit codes are returned, never
-raised, so that ``main`` stays the one place that ends the program.
+raised, so that ``main`` stays the one place that ends the program; what click refuses is said in one line like every
+other error.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from prespawn import exit_codes
+
+from .output import remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-SITE = click.option("--site", metavar="FILE", help="The site file; else the user's, the system's, or the built-in one.")
+NAME = "prespawn"
+COMPLETION = "_PRESPAWN_COMPLETE"  # set by the shell's completion, which gives no words
+
+SITE = click.option("--site", metavar="FILE", help="The site file. Else the user's, the system's, or the built-in one.")
 WORKSPACE = click.option(
     "--workspace", "workspaces", metavar="NAME=DIR", multiple=True, help="Set the root of a named workspace."
 )
-FORMAT = click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+FORMAT = click.option(
+    "--format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print the result."
+)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="prespawn")
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, no_args_is_help=False)
+@click.version_option(package_name=NAME)
 def cli() -> None:
     """Decide whether an agent worker may start, and hold it to what was decided."""
 
 
 def with_click(line: Sequence[str]) -> int:
     """Run a command line through click and return its exit code."""
+    before_start = exit_codes.EXEC_NOT_STARTED if line[:1] == ["exec"] else exit_codes.USAGE
+    if not line and COMPLETION not in os.environ:
+        sys.stderr.write(f"{cli.make_context(NAME, [], resilient_parsing=True).get_help()}\n")
+        return exit_codes.USAGE
     try:
-        code = cli.main(list(line), prog_name="prespawn", standalone_mode=False)
+        code = cli.main(list(line), prog_name=NAME, standalone_mode=False)
     except click.ClickException as wrong:
-        wrong.show()
-        return exit_codes.EXEC_NOT_STARTED if line[:1] == ["exec"] else exit_codes.USAGE
+        remark(_said(wrong))
+        return before_start
     except click.Abort:
         return exit_codes.EXEC_SIGNAL + 2
+    except SystemExit as ended:  # completion ends the program by itself
+        return ended.code if isinstance(ended.code, int) else exit_codes.ALLOWED
     return code if isinstance(code, int) else exit_codes.ALLOWED
+
+
+def _said(wrong: click.ClickException) -> str:
+    """Return click's sentence as one of ours, with the command that explains it."""
+    sentence = " ".join(wrong.format_message().split()).rstrip(".")
+    context = wrong.ctx if isinstance(wrong, click.UsageError) else None
+    path = NAME if context is None else context.command_path
+    return f"{sentence[:1].lower()}{sentence[1:]}; `{path} --help` says what is allowed here (usage)"
 
 
 def command(name: str, **settings: Any) -> Callable[[Callable[..., int]], click.Command]:
@@ -45,8 +70,20 @@ def command(name: str, **settings: Any) -> Callable[[Callable[..., int]], click.
     return cli.command(name, **settings)
 
 
-@command("check")
-@click.argument("files", nargs=-1, required=True)
+def _ids(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    from prespawn.pages import ids
+
+    return [id for id in ids() if id.startswith(begun)]
+
+
+def _profiles(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    from prespawn.policy.shipped import PROFILES
+
+    return [id for id in sorted(PROFILES) if id.startswith(begun)]
+
+
+@command("check", short_help="Give the verdict on declarations.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @SITE
 @WORKSPACE
 @FORMAT
@@ -59,42 +96,50 @@ def check(**options: Any) -> int:
     return run(**options)
 
 
-@command("exec", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+@command("exec", context_settings={"allow_interspersed_args": False}, short_help="Run a command in the sandbox.")
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
 @SITE
 @WORKSPACE
-@click.option("--profile", default="sandbox-v1", show_default=True, metavar="PROFILE")
+@click.option(
+    "--profile", default="sandbox-v1", show_default=True, metavar="PROFILE", shell_complete=_profiles,
+    help="The isolation profile to run under.",
+)  # fmt: skip
 @click.option("--env", multiple=True, metavar="KEY", help="Pass this variable of yours on, if the profile allows it.")
+@click.option("--toolchain", "toolchains", multiple=True, metavar="DIR", help="Let the command see this directory.")
 def exec_(words: tuple[str, ...], **options: Any) -> int:
-    """Run a command in the sandbox, the current directory as its workspace: prespawn exec -- CMD..."""
+    """Run a command in the sandbox, with the current directory as its workspace.
+
+    The command's exit status is passed on; 125 if it was not started, 126 if it cannot be executed, 127 if there is no
+    such program, 124 at the deadline, 128 and the number of the signal that ended it.
+    """
     from .exec import run
 
     return run(words, **options)
 
 
-@command("run")
-@click.argument("file")
+@command("run", short_help="Preview a declaration.")
+@click.argument("file", type=click.Path())
 @SITE
 @WORKSPACE
 @FORMAT
 def run(**options: Any) -> int:
-    """Preview a declaration: the verdict and the exact invocation. Nothing is started."""
+    """Preview the declaration FILE: its verdict, and the exact invocation. Nothing is started."""
     from .preview import run as preview
 
     return preview(**options)
 
 
-@command("explain")
-@click.argument("id")
+@command("explain", short_help="Say what a blocker means.")
+@click.argument("id", shell_complete=_ids)
 @FORMAT
 def explain(**options: Any) -> int:
-    """Say what a blocker means, why it is there, and what to change."""
+    """Say what the blocker ID means, why it is there, and what to change."""
     from .explain import run as explained
 
     return explained(**options)
 
 
-@command("blockers")
+@command("blockers", short_help="List every blocker.")
 @FORMAT
 def blockers(**options: Any) -> int:
     """List every blocker."""
@@ -103,42 +148,46 @@ def blockers(**options: Any) -> int:
     return listed(**options)
 
 
-@command("profiles")
+@command("profiles", short_help="List every profile.")
 @SITE
 @FORMAT
 def profiles(**options: Any) -> int:
-    """List every profile, and whether the site has activated it."""
+    """List every profile, whether the site has activated it, and what this installation lacks for it."""
     from .listing import profiles as listed
 
     return listed(**options)
 
 
-@command("activate")
-@click.argument("profile")
+@command("activate", short_help="Add a profile to the site.")
+@click.argument("profile", shell_complete=_profiles)
 @SITE
-@click.option("--adapter", default="exec@1", show_default=True, help="The adapter to allow under it.")
+@click.option(
+    "--adapter", default="exec@1", show_default=True, metavar="ADAPTER", help="The adapter to allow under it."
+)
 def activate(**options: Any) -> int:
-    """Show what a profile permits and add it to the site file."""
+    """Show what PROFILE permits, and add it to the site file."""
     from .activate import run as activated
 
     return activated(**options)
 
 
-@command("lint")
-@click.argument("paths", nargs=-1, required=True)
+@command("lint", short_help="Judge files of the project's own formats.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
 @FORMAT
 def lint(**options: Any) -> int:
-    """Judge every file of the project's own formats below each PATH, with line and column."""
+    """Judge every file of the project's own formats at or below each PATH, with line and column."""
     from .lint import run as linted
 
     return linted(**options)
 
 
-@command("init")
-@click.argument("directory")
-@click.option("--site", metavar="FILE", help="Where to write the site file; else the user's configuration.")
+@command("init", short_help="Make a directory a workspace.")
+@click.argument("directory", type=click.Path(), metavar="DIR")
+@click.option(
+    "--site", metavar="FILE", type=click.Path(), help="Where to write the site file. Else the user's configuration."
+)
 def init(**options: Any) -> int:
-    """Make DIRECTORY a workspace: a commented site file, and an example declaration."""
+    """Make DIR a workspace: write a commented site file, and an example declaration in DIR."""
     from .init import run as initialised
 
     return initialised(**options)

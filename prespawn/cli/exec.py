@@ -7,13 +7,16 @@ with the current directory as its workspace. The command's exit status is passed
 from __future__ import annotations
 
 import os
-import sys
 
 from prespawn import exit_codes
+from prespawn.policy.errors import InputError
 from prespawn.words import blocker_text
 
 from ..gate import Gate
+from ..outcome import DEADLINE, SETUP_FAILED
 from ..pumps import Streams
+from ..trusted import expanded
+from .output import remark
 from .signals import Signals
 from .workspaces import workspace_roots
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from prespawn.checker.verdict import Verdict
+    from prespawn.policy.site import Site
 
     from ..outcome import Outcome
 
@@ -41,22 +45,55 @@ def run(
     profile: str = PROFILE,
     workspaces: Sequence[str] = (),
     env: Sequence[str] = (),
+    toolchains: Sequence[str] = (),
 ) -> int:
     """Run a command in the sandbox and return its status, or what ``exit_codes`` has for ``exec``."""
-    gate = Gate.load(site, workspaces=workspace_roots(workspaces)).reviewing(profile, tuple(words))
-    caller_env = {key: os.environ[key] for key in env if key in os.environ}
+    roots = workspace_roots(workspaces)
+    loaded = Gate.load(site, workspaces=roots)
+    gate = loaded.reviewing(profile, tuple(words), toolchains=tuple(map(_absolute, toolchains)))
+    place = _place(gate, tuple(roots))
     with Signals() as signals:
         run = gate.launch_typed(
-            _declaration(words, profile, env),
+            {**_declaration(words, profile, env), **place},
             operator=f"uid {os.getuid()}",
             streams=_streams(),
             cancel=signals.cancel,
-            caller_env=caller_env,
+            caller_env={key: os.environ[key] for key in env if key in os.environ},
             extra_path=(VENV,),
         )
         if run.outcome is None:
             return _blocked(gate, run.verdict)
-        return _ended(run.outcome, signals.received)
+        return _ended(run.outcome, signals.received, gate.policy.profiles[profile].network.mode == "none")
+
+
+def _place(gate: Gate, given: tuple[str, ...]) -> dict[str, object]:
+    """Return what the declaration says of its workspace: the one whose root was given, else the current directory's.
+
+    A site may have its workspaces elsewhere. What is typed here must not run there: then ``cwd`` shows that.
+    """
+    if len(given) == 1:
+        return {"cwd": ".", "workspace": given[0]}
+    return {"cwd": "."} if gate.trusted.site_file is None else _here(gate.policy.site)
+
+
+def _here(site: Site) -> dict[str, object]:
+    here = _absolute(".")
+    named = [name for name, workspace in site.workspaces.items() if _is_same(expanded(workspace.root), here)]
+    return {"cwd": here, "workspace": named[0]} if named else {"cwd": here}
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        raise InputError("usage", "the current directory is not there any more; change into one that is") from None
+
+
+def _is_same(path: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.stat(other))
+    except OSError:
+        return False
 
 
 def _streams() -> Streams:
@@ -69,7 +106,6 @@ def _declaration(words: Sequence[str], profile: str, env: Sequence[str]) -> dict
         "prespawn": "declaration/v1",
         "profile": profile,
         "adapter": ADAPTER,
-        "cwd": ".",
         "declared_files": [],
         "env_keys": list(env),
         "execution": {"argv": list(words)},
@@ -80,20 +116,23 @@ def _declaration(words: Sequence[str], profile: str, env: Sequence[str]) -> dict
 
 def _blocked(gate: Gate, verdict: Verdict) -> int:
     for blocker in verdict.blockers:
-        sys.stderr.write(f"prespawn: {blocker_text(blocker, gate.remedies[blocker.id])}\n")
+        remark(blocker_text(blocker, gate.remedies[blocker.id]))
     ids = [blocker.id for blocker in verdict.blockers]
     return PROGRAM.get(ids[0], exit_codes.EXEC_NOT_STARTED) if len(ids) == 1 else exit_codes.EXEC_NOT_STARTED
 
 
-def _ended(outcome: Outcome, received: int | None) -> int:
+def _ended(outcome: Outcome, received: int | None, offline: bool) -> int:
     """Return the command's own status where it had one; what ended it otherwise is said once."""
     if outcome.status is not None:
+        if outcome.status and offline:
+            remark(f"the command ended with status {outcome.status}; it had no network")
         return outcome.status
     if outcome.signal is not None:
         return exit_codes.EXEC_SIGNAL + outcome.signal
     if received is not None:
         return exit_codes.EXEC_SIGNAL + received
-    sys.stderr.write(f"prespawn: {outcome.sentence}\n")
-    if outcome.stage == "program":
-        return exit_codes.EXEC_NOT_EXECUTABLE
-    return exit_codes.EXEC_DEADLINE if outcome.how == "deadline" else exit_codes.EXEC_NOT_STARTED
+    remark(outcome.sentence)
+    if outcome.how == DEADLINE:
+        return exit_codes.EXEC_DEADLINE
+    unusable = outcome.how == SETUP_FAILED and outcome.stage == "program"
+    return exit_codes.EXEC_NOT_EXECUTABLE if unusable else exit_codes.EXEC_NOT_STARTED

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 
 from prespawn import exit_codes
 from prespawn.pages import page
 from prespawn.policy.canonical import canonical
 from prespawn.words import value_text
+
+from .output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ def run(id: str, format: str) -> int:
     """Print the page; an id that does not exist is a usage error that names the nearest one."""
     content = page(id)
     if format == "json":
-        sys.stdout.write(canonical({"prespawn": "explain/v1", "blocker": dict(content)}) + "\n")
+        say([canonical({"prespawn": "explain/v1", "blocker": dict(content)})])
     else:
-        sys.stdout.write("\n".join(_lines(content)) + "\n")
+        say(_lines(content))
     return exit_codes.ALLOWED
 
 
@@ -36,7 +37,9 @@ def _lines(content: Mapping[str, Any]) -> Iterator[str]:
     yield from textwrap.wrap(f"remedy: {content['remedy']}", WIDTH, subsequent_indent="  ")
     yield ""
     portable = "portable: every adapter reports it under this id; " if content["portable"] else ""
-    accepted = "an operator may accept it once while it is unknown" if content["operator"] == "once" else "never accepted"
+    accepted = (
+        "an operator may accept it once while it is unknown" if content["operator"] == "once" else "never accepted"
+    )
     yield from textwrap.wrap(
         f"boundary {content['boundary']}; {portable}asked in the {content['phase']} pass; {accepted}; "
         f"since policy version {content['since']}",

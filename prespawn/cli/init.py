@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
+import shlex
 
 from prespawn import exit_codes
-from prespawn.policy.canonical import canonical
+from prespawn.blockers import shipped as blockers
+from prespawn.blockers.rule import compile_rules
+from prespawn.checker.lint import REMEDIES, Lint
 from prespawn.policy.errors import InputError
+from prespawn.policy.spelling import is_printable_name
+from prespawn.words import blocker_text
 
-from ..site_file import NAME, config_home
+from ..site_file import NAME, config_home, find, refuse_inside
+from ..trusted import expanded, read_site, shipped_policy
+from ..trusted_path import named, reason
+from .output import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prespawn.policy.site import Site
 
 SITE = """\
 # This installation's trusted configuration. No declaration can change it, and no worker may see it.
@@ -62,16 +73,26 @@ file_contract: {mode: read-only}
 
 
 def run(directory: str, site: str | None) -> int:
-    """Write both files; ``InputError`` (``usage``) if one is there already or cannot be written."""
+    """Write both files, or none: ``InputError`` if one is there already, cannot be written, or could not be used."""
     root = os.path.realpath(directory)
-    place = site if site is not None else _site_place()
     if not os.path.isdir(root):
-        raise InputError("usage", f"`{directory}` is no directory; make it first")
-    _write(place, SITE.format(root=canonical(root)), 0o600)
-    _write(os.path.join(root, "declaration.yaml"), DECLARATION, 0o644)
-    option = f" --site {place}" if site is not None else ""
-    sys.stdout.write(f"wrote {place}\nwrote {os.path.join(root, 'declaration.yaml')}\n")
-    sys.stdout.write(f"next: cd {root} && prespawn check{option} declaration.yaml\n")
+        raise InputError("usage", f"{named(directory)} is no directory; make it first")
+    place = os.path.abspath(site) if site is not None else _site_place()
+    declaration = os.path.join(root, "declaration.yaml")
+    text = SITE.format(root=_quoted(root))
+    _judge(read_site(text.encode("utf-8"), place), root, place)
+    _refuse_present(place, declaration)
+    made = _write(place, text, 0o600, None)
+    try:
+        _usable(place, root)
+        _write(declaration, DECLARATION, 0o644, os.stat(root))
+    except BaseException:
+        for path in reversed(made):
+            (os.rmdir if os.path.isdir(path) else os.unlink)(path)
+        raise
+    option = f" --site {shlex.quote(place)}" if site is not None else ""
+    next_one = f"next: cd {shlex.quote(root)} && prespawn check{option} declaration.yaml"
+    say([f"wrote {named(place)}", f"wrote {named(declaration)}", next_one])
     return exit_codes.ALLOWED
 
 
@@ -82,13 +103,71 @@ def _site_place() -> str:
     return os.path.join(place, NAME)
 
 
-def _write(path: str, text: str, mode: int) -> None:
+def _quoted(root: str) -> str:
+    """Return a path as a string of YAML; one with characters that no report can show is refused."""
+    if not is_printable_name(root):
+        raise InputError("usage", f"{named(root)} has characters that no name may have here; rename the directory")
+    escaped = root.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _judge(site: Site, root: str, place: str) -> None:
+    """Refuse what the gate would refuse at every run: a home, a directory that would hold the site's own files."""
+    policy = shipped_policy()
+    for finding in Lint(policy, compile_rules(blockers.RULES.values(), policy.lists)).site(site):
+        blocker = finding.blocker
+        remedy = REMEDIES.get(blocker.id) or blockers.RULES[blocker.id]["remedy"]
+        raise InputError("usage", blocker_text(blocker, remedy))
+    for what, path in (("the site file", place), ("the state directory", expanded(site.state_dir))):
+        if _is_below(os.path.realpath(path), root):
+            raise InputError(
+                "usage", f"{named(root)} would hold {what}, {named(path)}; make a directory for the work alone"
+            )
+
+
+def _is_below(path: str, root: str) -> bool:
+    return os.path.commonpath((path, root)) == root
+
+
+def _refuse_present(*paths: str) -> None:
+    for path in paths:
+        if os.path.lexists(path):
+            message = f"{named(path)} is there already and is not written over; move it away, or name another file"
+            raise InputError("usage", f"{message} with `--site FILE`" if path == paths[0] else message)
+
+
+def _usable(place: str, root: str) -> None:
+    """Read the site file back as every later command will: nobody else may be able to write it."""
+    found = find(place, environ={})
+    if found is not None:
+        refuse_inside(found, (root,))
+
+
+def _write(path: str, text: str, mode: int, owner: os.stat_result | None) -> list[str]:
+    """Write a new file and return what had to be made for it, outermost first; ``owner`` is whom root gives it to."""
+    made: list[str] = []
     try:
-        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+        for directory in _missing(os.path.dirname(path)):
+            os.mkdir(directory, 0o700)  # whatever the umask: what its group could write would not be trusted
+            made.append(directory)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    except FileExistsError:
-        raise InputError("usage", f"`{path}` is there already; it is not written over, move it away first") from None
+        made.append(path)
+        with open(file, "w", encoding="utf-8") as out:
+            os.fchmod(file, mode)
+            if owner is not None and os.geteuid() == 0:
+                os.fchown(file, owner.st_uid, owner.st_gid)
+            out.write(text)
     except OSError as failed:
-        raise InputError("usage", f"`{path}` cannot be written: {failed.strerror}") from None
-    with open(file, "w", encoding="utf-8") as out:
-        out.write(text)
+        for there in reversed(made):
+            (os.rmdir if os.path.isdir(there) else os.unlink)(there)
+        raise InputError("usage", f"{named(path)} cannot be written: {reason(failed)}") from None
+    return made
+
+
+def _missing(directory: str) -> list[str]:
+    """Return the directories on a way that are not there, outermost first."""
+    missing: list[str] = []
+    while not os.path.lexists(directory):
+        missing.insert(0, directory)
+        directory = os.path.dirname(directory)
+    return missing

@@ -147,7 +147,7 @@ class HandWritten:
             sockets = facts.workspace.sockets
             if sockets != () and profile.root.system == "read-only" and not forbidden_root:
                 only = ["a tree without sockets"]
-                blocked.report("mount-holds-socket", "mounts", "workspace", sockets, only, sockets)
+                blocked.report("mount-holds-socket", "mounts", "workspace", sockets, only, sockets, "once")
 
         # -- names, files, variables, places that the parent writes, the program, the contract
         protected = () if workspace is None else workspace.protected_paths
@@ -193,8 +193,8 @@ class HandWritten:
             if answers.get(found_one["boundary"]) != "fail":
                 answers[found_one["boundary"]] = found_one["because"]
         claims = claimed(profile, answers)
-        level = self._level(declaration, facts, profile, adapter.level_at_most, claims)
-        unknown = sorted({found_one["id"] for found_one in blocked if found_one["because"] == "unknown"})
+        unknown = {found_one["id"] for found_one in blocked if found_one["because"] == "unknown"}
+        level = self._level(declaration, facts, profile, adapter.level_at_most, claims, unknown)
         self._level_blockers(declaration, facts, level, unknown, blocked)
 
         blockers: list[dict[str, Any]] = blocked
@@ -234,7 +234,8 @@ class HandWritten:
         else:
             cause = True
         if not silent:
-            blocked.report("execute-cwd-mismatch", "cwd", "cwd", given, [encode(root.path)], cause, "once")
+            allowed = [root.path if isinstance(root.path, str) else None]
+            blocked.report("execute-cwd-mismatch", "cwd", "cwd", given, allowed, cause, "once")
 
     def _paths(self, declaration: Declaration, blocked: Blocked) -> None:
         files = declaration.declared_files
@@ -342,10 +343,12 @@ class HandWritten:
         invalid = not isinstance(key, str) or not is_env_key(key)
         if invalid:
             blocked.report("env-key-invalid", "envKeys", field, key, [ENV_KEY], True, "once")
-        if entry.valid is not True:
+        if isinstance(entry.valid, Unknown):
+            blocked.report("env-key-invalid", "envKeys", "env_keys", None, ["a list of names"], entry.valid, "once")
+        elif entry.valid is False:
             found, only = "a value that no environment can hold", ["a value without NUL"]
-            blocked.report("env-key-invalid", "envKeys", field, found, only, entry.valid, "once")
-            invalid = invalid or entry.valid is False
+            blocked.report("env-key-invalid", "envKeys", field, found, only, True, "once")
+            invalid = True
         if invalid or not isinstance(key, str):
             return
         lower = key.lower()
@@ -495,12 +498,17 @@ class HandWritten:
             )
             if program.found is False:
                 return
-        origin = program.origin
-        if origin not in ("search-path", "absolute", "workspace") or (
-            origin == "workspace" and profile.root.system == "host"
-        ):
+        origin, at_host = program.origin, profile.root.system == "host"
+        if origin not in ("search-path", "absolute", "workspace") or (origin == "workspace" and at_host):
             field, only = "execution.argv[0]", ["a program of the system or a toolchain, in a sandbox also one of the workspace"]
             report("execution-program-outside", "executionPreview", field, program.given, only, origin, "once")
+            if origin is not ABSENT and not isinstance(origin, Unknown):
+                return
+        if program.executable is not True:
+            field, only = "execution.argv[0]", ["a regular file that the worker's user may execute"]
+            report(
+                "execution-program-not-executable", "executionPreview", field, program.given, only, program.executable
+            )
 
     def _runs_code(self, program: str, argv: list[str]) -> str:
         for name in {program, program.rstrip("0123456789.-")}:
@@ -553,7 +561,7 @@ class HandWritten:
             if mount.exposes is not ABSENT:
                 found = f"{place.given}: {mount.exposes}"
                 only = ["a version directory that holds programs and nothing else"]
-                blocked.report("mount-forbidden-source", "mounts", field, found, only, mount.exposes)
+                blocked.report("mount-forbidden-source", "mounts", field, found, only, mount.exposes, "once")
                 if not isinstance(mount.exposes, Unknown):
                     continue
             if place.kind != "directory":
@@ -576,25 +584,30 @@ class HandWritten:
                 )
 
     def _enforced(self, facts: Facts, profile: Profile, blocked: Blocked) -> None:
-        enforced, limits = facts.runtime.enforces, profile.limits
+        enforced, limits, found = facts.runtime.enforces, profile.limits, "no enforcer on this host"
+        quotas = () if profile.quotas is ABSENT else ("workspace", "state")
+        if isinstance(enforced, Unknown):
+            blocked.report("limit-not-enforceable", "resources", "profile.limits", None, [None], enforced)
+            if quotas:
+                blocked.report("quota-not-enforceable", "resources", "profile.quotas", None, [None], enforced)
+            return
         for name in LIMITS:
-            if getattr(limits, name) is not None and (isinstance(enforced, Unknown) or f"limits.{name}" not in enforced):
+            if getattr(limits, name) is not None and f"limits.{name}" not in enforced:
                 field = f"profile.limits.{name}"
-                allowed = list(enforced) if not isinstance(enforced, Unknown) else [None]
-                blocked.report(
-                    "limit-not-enforceable", "resources", field, "no enforcer on this host", allowed, enforced
-                )
-        if profile.quotas is not ABSENT:
-            for name in ("workspace", "state"):
-                if isinstance(enforced, Unknown) or f"quotas.{name}" not in enforced:
-                    field = f"profile.quotas.{name}"
-                    allowed = list(enforced) if not isinstance(enforced, Unknown) else [None]
-                    blocked.report(
-                        "quota-not-enforceable", "resources", field, "no enforcer on this host", allowed, enforced
-                    )
+                blocked.report("limit-not-enforceable", "resources", field, found, list(enforced), True)
+        for name in quotas:
+            if f"quotas.{name}" not in enforced:
+                field = f"profile.quotas.{name}"
+                blocked.report("quota-not-enforceable", "resources", field, found, list(enforced), True)
 
     def _level(
-        self, declaration: Declaration, facts: Facts, profile: Profile, most: str, claims: list[dict[str, str]]
+        self,
+        declaration: Declaration,
+        facts: Facts,
+        profile: Profile,
+        most: str,
+        claims: list[dict[str, str]],
+        unknown: set[str],
     ) -> dict[str, str]:
         asked, requested = declaration.level, profile.level.minimum
         if asked in LEVELS and LEVELS.index(str(asked)) > LEVELS.index(requested):
@@ -610,11 +623,11 @@ class HandWritten:
             attainable = "worktree"
         if top >= 4 and exercised and all(passed[12:20]) and all(passed[22:]):
             attainable = "container"
-        earned = "logical" if top and all(passed[:7]) else "unknown"
+        earned = "logical" if top and not unknown and all(passed[:7]) else "unknown"
         return {"requested": requested, "earned": earned, "attainable": attainable}
 
     def _level_blockers(
-        self, declaration: Declaration, facts: Facts, level: dict[str, str], unknown: list[str], blocked: Blocked
+        self, declaration: Declaration, facts: Facts, level: dict[str, str], unknown: set[str], blocked: Blocked
     ) -> None:
         requested, attainable = level["requested"], LEVELS.index(level["attainable"])
         if LEVELS.index(requested) > attainable:
@@ -624,14 +637,19 @@ class HandWritten:
             word = facts.reported.level
             if isinstance(word, Unknown):
                 blocked.report("isolation-level-overclaimed", "policy", "reported.level", None, [], word, "once")
-            elif word in LEVELS and LEVELS.index(str(word)) > LEVELS.index(level["earned"]):
+                unknown.add("isolation-level-overclaimed")
+                level["earned"] = "unknown"
+            elif word not in LEVELS:
+                only = list(LEVELS[1:])
+                blocked.report("isolation-level-unknown", "policy", "reported.level", word, only, True, "once")
+            elif LEVELS.index(str(word)) > LEVELS.index(level["earned"]):
                 only = [level["earned"]]
                 blocked.report("isolation-level-overclaimed", "policy", "reported.level", word, only, True, "once")
-        if declaration.level is not ABSENT and declaration.level not in LEVELS:
+        if declaration.level is not ABSENT and declaration.level not in LEVELS[1:]:
             only = list(LEVELS[1:])
             blocked.report("isolation-level-unknown", "policy", "level", declaration.level, only, True, "once")
-        elif unknown:
-            reason = Unknown(reason=", ".join(unknown))
+        if unknown:
+            reason = Unknown(reason=", ".join(sorted(unknown)))
             blocked.report("isolation-level-unknown", "policy", "level", None, [], reason, "once")
 
 

@@ -8,6 +8,7 @@ for ``run.py``.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
 import statistics
@@ -47,15 +48,21 @@ class Row(NamedTuple):
 
 
 def compared(acts: Mapping[str, Callable[[], float]], rounds: int) -> Times:
-    """Return each act's times, round by round; an act returns its own time in seconds."""
+    """Return each act's times, round by round; an act returns its own time in seconds.
+
+    As in ``timeit``, garbage is collected between the acts and not in them: whom it hits would be chance.
+    """
     times: dict[str, list[float]] = {name: [] for name in acts}
+    gc.disable()
     for number in range(rounds + WARM_UP):
         order = list(acts)
         random.shuffle(order)
         for name in order:
+            gc.collect()
             seconds = acts[name]()
             if number >= WARM_UP:
                 times[name].append(seconds)
+    gc.enable()
     return times
 
 

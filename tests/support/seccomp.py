@@ -98,7 +98,7 @@ class Meaning:
         if number not in self.names:
             return ERRNO | ENOSYS
         for result, conditions in self.rules[self.names[number]]:
-            if all(_holds(condition, arguments[condition["index"]]) for condition in conditions):
+            if all(holds(condition, arguments[condition["index"]]) for condition in conditions):
                 return result
         return self.default
 
@@ -133,7 +133,8 @@ def _result(action: str, errno: int | None) -> int:
     return {"SCMP_ACT_ALLOW": ALLOW, "SCMP_ACT_KILL_PROCESS": KILL_PROCESS}[action]
 
 
-def _holds(condition: Any, argument: int) -> bool:
+def holds(condition: Any, argument: int) -> bool:
+    """Say whether an argument fulfils a condition."""
     if condition["op"] == "SCMP_CMP_EQ":
         return bool(argument == condition["value"])
     assert condition["op"] == "SCMP_CMP_MASKED_EQ"

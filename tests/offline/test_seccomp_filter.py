@@ -89,7 +89,7 @@ def test_shipped_filter_is_small(architecture: str, instructions: int) -> None:
 
 @EACH
 def test_an_always_allowed_call_depends_on_no_argument(architecture: str) -> None:
-    """The kernel keeps such calls in a bitmap and does not run the filter for them; a load of an argument loses that."""
+    """The kernel keeps such calls in a bitmap and runs no filter for them; a load of an argument would lose that."""
     program = list(struct.iter_unpack("<HBBI", compile_filter(DEFAULT, TABLES[architecture])))
     first = min(at for at, (code, _, _, value) in enumerate(program) if code == LD and value >= 16)
     assert [value for code, _, _, value in program[:first] if code == LD] == [4, 0]
@@ -125,82 +125,27 @@ def test_a_filter_that_no_kernel_takes_is_refused() -> None:
     assert "a kernel takes up to 4096" in str(caught.value)
 
 
-DROPPED = [
-    "ptrace",
-    "process_vm_readv",
-    "process_vm_writev",
-    "process_madvise",
-    "kcmp",
-    "pidfd_getfd",
-    "keyctl",
-    "add_key",
-    "request_key",
-    "io_uring_setup",
-    "io_uring_enter",
-    "io_uring_register",
-    "userfaultfd",
-    "perf_event_open",
-    "bpf",
-    "name_to_handle_at",
-    "open_by_handle_at",
-    "adjtimex",
-    "clock_adjtime",
-    "vmsplice",
-    "memfd_secret",
-    "modify_ldt",
-    "remap_file_pages",
-    "mlockall",
-    "quotactl",
-    "quotactl_fd",
-    "syslog",
-    "get_mempolicy",
-    "set_mempolicy",
-    "set_mempolicy_home_node",
-    "mbind",
-    "migrate_pages",
-    "move_pages",
-    "fanotify_init",
-    "fanotify_mark",
-    "statmount",
-    "listmount",
-    "uselib",
-    "ustat",
-    "sysfs",
-    "vhangup",
-    "chroot",
-    "mount",
-    "umount2",
-    "pivot_root",
-    "fsopen",
-    "fsconfig",
-    "fsmount",
-    "fspick",
-    "open_tree",
-    "open_tree_attr",
-    "move_mount",
-    "mount_setattr",
-    "setns",
-    "unshare",
-    "listns",
-    "reboot",
-    "kexec_load",
-    "kexec_file_load",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "swapon",
-    "swapoff",
-    "acct",
-    "sethostname",
-    "setdomainname",
-    "settimeofday",
-    "clock_settime",
-    "iopl",
-    "ioperm",
-    "lookup_dcookie",
+DROPPED = {
+    # other processes, and memory behind their backs
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd", "userfaultfd",
+    # what no namespace holds
+    "keyctl", "add_key", "request_key", "syslog", "perf_event_open", "bpf", "lookup_dcookie",
+    # what a filter cannot see into
+    "io_uring_setup", "io_uring_enter", "io_uring_register",
+    # mounts, roots and namespaces
+    "mount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig", "fsmount", "fspick", "open_tree",
+    "open_tree_attr", "move_mount", "mount_setattr", "statmount", "listmount", "setns", "unshare", "listns",
+    # files beside their paths, and what watches or bounds them
+    "name_to_handle_at", "open_by_handle_at", "fanotify_init", "fanotify_mark", "quotactl", "quotactl_fd",
     "file_setattr",
-    "lsm_set_self_attr",
-]
+    # memory that is hard to account for, and where it lies
+    "memfd_secret", "remap_file_pages", "mlockall", "vmsplice", "modify_ldt", "get_mempolicy", "set_mempolicy",
+    "set_mempolicy_home_node", "mbind", "migrate_pages", "move_pages",
+    # the host itself
+    "adjtimex", "clock_adjtime", "clock_settime", "settimeofday", "sethostname", "setdomainname", "reboot",
+    "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "swapon", "swapoff", "acct",
+    "iopl", "ioperm", "uselib", "ustat", "sysfs", "vhangup", "lsm_set_self_attr",
+}  # fmt: skip
 CONDITIONAL = {
     "chmod", "clone", "creat", "fchmod", "fchmodat", "fchmodat2", "ioctl", "mknod", "mknodat", "mq_open", "open",
     "openat", "personality", "renameat2", "socket", "socketpair",
@@ -220,8 +165,8 @@ def test_what_is_not_listed_is_refused_with_eperm() -> None:
 
 
 def test_dangerous_calls_have_no_rule() -> None:
-    assert len(DROPPED) == len(set(DROPPED) & X86.numbers.keys())
-    assert not set(DROPPED) & granted().rules.keys()
+    assert X86.numbers.keys() >= DROPPED
+    assert not DROPPED & granted().rules.keys()
 
 
 def test_calls_whose_arguments_are_out_of_sight_are_not_there() -> None:

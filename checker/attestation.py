@@ -1,0 +1,140 @@
+"""What was seen against what the plan means: a table of differences. Pure.
+
+Every place that is expected is looked for, every place that was seen is expected, and each that does not agree is one
+``Difference`` with its field. What nobody could look at is one as well, and says why: it is no agreement.
+
+The fields of a claim are data (``policy/levels.yaml``): a claim holds where all that lies below its fields agrees, at
+the weakest strength among them, and a field below which nothing was compared supports nothing.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.codec import encode
+from prespawn.policy.known import Unknown
+from prespawn.policy.levels import STRENGTHS
+
+from .expectation import ANYTHING, Anything, Expectation, SameAs
+from .expected import READ_ONLY, Expected, bound, expected
+from .facts import AttestationFact, Difference
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from .seen import Seen
+
+__all__ = ["Expected", "agrees", "attestation", "because", "compare", "expected", "support", "touches"]
+
+NOTHING = "nothing"
+ATTESTED = ("payload", "init")  # of these two the fields are named one step deeper
+
+
+def compare(expected: Expected, seen: Seen) -> tuple[Difference, ...]:
+    """Return where a held run differs from its plan, sorted by field."""
+    whole = {**seen.attested, **seen.observed, **seen.declared}
+    found = _differences(_with_the_hosts_own(expected, whole), whole, "", whole)
+    return tuple(sorted(found, key=lambda difference: difference.field))
+
+
+def agrees(expected: object, found: object) -> bool:
+    """Say whether one branch, which refers to no other, is what is expected of it."""
+    return next(_differences(expected, found, "", {}), None) is None
+
+
+def attestation(expected: Expected, seen: Seen) -> AttestationFact:
+    """Return what the checker has to know of the look at a held run."""
+    return AttestationFact(
+        attested=tuple(_fields(seen.attested, expected.tree)),
+        observed=tuple(_fields(seen.observed, expected.tree)),
+        declared=tuple(_fields(seen.declared, expected.tree)),
+        differences=compare(expected, seen),
+    )
+
+
+def support(fact: AttestationFact, fields: Iterable[str]) -> tuple[str, str]:
+    """Return result and strength for a claim that rests on some fields."""
+    results, strengths = ["pass"], [STRENGTHS[-1]]
+    for field in fields:
+        found = _strengths(fact, field)
+        strengths += found or [STRENGTHS[0]]
+        if not found:
+            results.append("unknown")
+        results += (because(one) for one in fact.differences if touches(one.field, field))
+    result = next(word for word in ("fail", "unknown", "pass") if word in results)
+    return result, min(strengths, key=STRENGTHS.index)
+
+
+def because(difference: Difference) -> str:
+    """Return ``fail`` for what was looked at, ``unknown`` for what could not be."""
+    return "unknown" if difference.reason else "fail"
+
+
+def touches(field: str, other: str) -> bool:
+    """Say whether one of two fields is the other, or lies below it."""
+    return field == other or field.startswith(f"{other}.") or other.startswith(f"{field}.")
+
+
+def _strengths(fact: AttestationFact, field: str) -> list[str]:
+    return [
+        strength
+        for strength, fields in (("attested", fact.attested), ("observed", fact.observed), ("declared", fact.declared))
+        if any(touches(one, field) for one in fields)
+    ]
+
+
+def _fields(branch: Mapping[str, object], expected: Mapping[str, object]) -> Iterator[str]:
+    """Yield the fields of one strength that are compared with something."""
+    for name in branch:
+        of = expected.get(name, ANYTHING)
+        if name in ATTESTED and isinstance(of, dict):
+            yield from (f"{name}.{leaf}" for leaf, value in of.items() if not isinstance(value, Anything))
+        elif not isinstance(of, Anything):
+            yield name
+
+
+def _with_the_hosts_own(expected: Expected, whole: Mapping[str, object]) -> Mapping[str, object]:
+    """Return what is expected, with the mounts that the host itself has below a system directory.
+
+    Binding a directory brings them along. Whether one is the host's own is what ``sources`` says of the same place.
+    """
+    mounts, planned = whole.get("mounts"), expected.tree["mounts"]
+    if not isinstance(mounts, dict) or not isinstance(planned, dict):
+        return expected.tree
+    below = [
+        place for place in mounts if place not in planned and any(place.startswith(f"{at}/") for at in expected.system)
+    ]
+    own = {place: bound(READ_ONLY, SameAs(branch="sources", leaf=place)) for place in below}
+    return {**expected.tree, "mounts": {**planned, **own}}
+
+
+def _differences(expected: object, found: object, field: str, whole: Mapping[str, object]) -> Iterator[Difference]:
+    if expected == found or isinstance(expected, Anything):
+        return
+    if isinstance(found, Unknown):
+        yield _difference(expected, None, field, found.reason)
+    elif isinstance(expected, dict) and isinstance(found, dict):
+        for name in expected.keys() | found.keys():
+            value, of = found.get(name, NOTHING), expected.get(name, NOTHING)
+            if value != of:  # most are equal, and asked no further
+                yield from _differences(of, value, f"{field}.{name}" if field else name, whole)
+    elif isinstance(expected, Expectation):
+        answer = expected.admits(found, whole)
+        if isinstance(answer, Unknown):
+            yield _difference(expected, found, field, answer.reason)
+        elif not answer:
+            yield _difference(expected, found, field)
+    else:
+        yield _difference(expected, found, field)
+
+
+def _difference(expected: object, found: object, field: str, reason: str = "") -> Difference:
+    return Difference(field=field, expected=_plain(expected), seen=_plain(found), reason=reason)
+
+
+def _plain(value: object) -> object:
+    """Return a JSON value for a message; of a whole branch only that there is one, by its names."""
+    if isinstance(value, Expectation):
+        return value.allowed
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return encode(value)

@@ -1,0 +1,141 @@
+"""Looking at a held run through the kernel's records: what is there, before one instruction of the work has run.
+
+``see`` reads everything about the payload, about bubblewrap's init beside it, and about the mount namespace of both.
+It decides nothing: what was seen goes to the pure checker (``checker.attestation``), which knows what the plan means.
+What cannot be read says so. Nothing is written, and no value of an environment variable and no argument is kept.
+
+Pid numbers are safe here: the directories in ``/proc`` are opened first, then both processes are shown by their pidfds
+to be alive still, and from then on each directory answers for its own process or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from prespawn.checker.attestation import agrees
+from prespawn.checker.seen import Seen
+from prespawn.policy.canonical import digest_bytes
+from prespawn.policy.errors import HostError
+from prespawn.policy.known import Absent, Unknown
+
+from . import network, process
+from .mounts import Table, sources, tree
+from .payload import payload
+from .reading import Process, known
+from .told import told
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prespawn.checker.expected import Expected
+    from prespawn.checker.plan import Plan
+    from prespawn.hold import Ready
+
+    from .process import Parent
+
+_SETTLED_WITHIN = 50_000_000  # nanoseconds; 0.4 ms were the most that was measured
+_PAUSE = 0.0001  # seconds
+
+
+def see(held: Ready, plan: Plan, expected: Expected, *, workspace: int = -1, runtime: int = -1) -> Seen:
+    """Return what a held run shows.
+
+    ``workspace`` and ``runtime`` are descriptors of the workspace and of bubblewrap's program, open since the check;
+    without one its name is looked up. ``expected`` is there to know when init, which still gives up its own privileges
+    while the payload is held already, has become what it will stay. ``HostError`` ``launch-failed`` if the run ended
+    meanwhile.
+    """
+    try:
+        with (
+            Process("self") as own, Process(held.runtime) as outer,
+            Process(held.init) as init, Process(held.payload) as worker,
+        ):  # fmt: skip
+            _alive(held)
+            parent = process.Parent(own, outer, held)
+            seen = _seen(held, plan, parent, worker, _settled(init, outer, parent, expected))
+            observed = {
+                "sources": sources(plan, seen.attested["mounts"], _workspace(plan, workspace)),
+                "runtime": {"digest": known("runtime", lambda: _digest(outer, plan, runtime))},
+            }
+            _alive(held)
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise _gone() from error
+    return _with_filter(seen.replace(observed=observed), held)
+
+
+def _seen(held: Ready, plan: Plan, parent: Parent, worker: Process, init: dict[str, object]) -> Seen:
+    root = known("root", lambda: worker.folder("root"))
+    table = root if isinstance(root, Unknown) else known("mountinfo", lambda: Table(worker.text("mountinfo"), root))
+    common = process.seen(worker, parent)
+    common["namespaces"] = process.whose(common["namespaces"], init["links"], parent)
+    return Seen(
+        attested={
+            "payload": {**common, **payload(worker, plan, table)},
+            "init": {name: value for name, value in init.items() if name != "links"},
+            "mounts": table.mounts if isinstance(table, Table) else table,
+            "tree": known("tree", lambda: tree(table, root)) if isinstance(table, Table) else table,
+            "network": {
+                "interfaces": known("interfaces", lambda: network.interfaces(worker)),
+                "routes": known("routes", lambda: network.routes(worker)),
+            },
+        },
+        observed={},
+        declared={"told": told(held.told)},
+    )
+
+
+def _settled(init: Process, outer: Process, parent: Parent, expected: Expected) -> dict[str, object]:
+    """Return what init shows once that agrees with the plan, or what it showed last."""
+    until = time.monotonic_ns() + _SETTLED_WITHIN
+    while True:
+        seen = process.seen(init, parent)
+        links = seen["namespaces"]
+        seen["namespaces"] = process.whose(links, links, parent)
+        seen["program"] = known("exe", lambda: _same_program(init, outer))
+        if agrees(expected.tree["init"], seen) or time.monotonic_ns() > until:
+            return {**seen, "links": links}
+        time.sleep(_PAUSE)
+
+
+def _same_program(init: Process, outer: Process) -> str:
+    return "the runtime" if init.identity("exe") == outer.identity("exe") else "another"
+
+
+def _digest(outer: Process, plan: Plan, runtime: int) -> object:
+    """Return the digest that was taken of the very file that runs as bubblewrap."""
+    checked = os.stat(str(plan.runtime.path)) if runtime < 0 else os.fstat(runtime)
+    if outer.identity("exe") != (checked.st_dev, checked.st_ino):
+        return "another program"
+    absent = isinstance(plan.runtime.digest, Absent)
+    return Unknown(reason="the plan knows no digest of it") if absent else plan.runtime.digest
+
+
+def _workspace(plan: Plan, opened: int) -> int | str:
+    return opened if opened >= 0 or plan.workspace is None else plan.workspace.source
+
+
+def _with_filter(seen: Seen, held: Ready) -> Seen:
+    """Add the filter: the kernel's own copy where a root parent can have it, else what the runtime was given.
+
+    That one is on, and that it is one more than before, is the kernel's word in both cases (``seccomp``).
+    """
+    if isinstance(held.filter, bytes):
+        return seen.replace(attested={**seen.attested, "filter": {"program": digest_bytes(held.filter)}})
+    given = seen.declared["told"]
+    if isinstance(given, dict) and "filter" in given:
+        return seen.replace(observed={**seen.observed, "filter": {"program": given["filter"]}})
+    return seen
+
+
+def _alive(held: Ready) -> None:
+    """Refuse to go on with processes that have ended: a pidfd is readable then."""
+    poll = select.poll()
+    for pidfd in (held.init_pidfd, held.payload_pidfd):
+        poll.register(pidfd, select.POLLIN)
+    if poll.poll(0):
+        raise _gone()
+
+
+def _gone() -> HostError:
+    return HostError("launch-failed", "the held worker was ended by somebody else")

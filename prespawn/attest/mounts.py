@@ -1,0 +1,144 @@
+"""The mount table of a held run, each mount with what it shows, and every entry of its own file systems.
+
+The worker's root is walked from a descriptor of it. Device and inode of a mount are those of what stands at its place
+now, if that is on this very mount by the kernel's number for it; so a mount that is hidden under another one, or that
+a name only seems to lead to, has none.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISCHR
+
+from prespawn import kernel
+from prespawn.checker.expected import DIRECTORY, READ_ONLY, READ_WRITE
+from prespawn.policy.known import Unknown
+
+from .reading import known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prespawn.checker.plan import Plan
+
+_MOST_ENTRIES = 1 << 12  # a plan's own are some fifty; what is far above that is no plan's
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_MOUNT_ID = Unknown(reason="this kernel does not say on which mount a file is")
+
+
+class Table:
+    """Parsed mountinfo: ``mounts`` by place, ``places`` by the kernel's number of a mount."""
+
+    __slots__ = ("mounts", "places")
+
+    def __init__(self, mountinfo: str, root: int) -> None:
+        self.mounts: dict[str, dict[str, object]] = {}
+        self.places: dict[int, str] = {}
+        for line in mountinfo.splitlines():
+            words = line.split(" ")
+            number, place = int(words[0]), _unescaped(words[4])
+            self.places[number] = place
+            key = place
+            while key in self.mounts:
+                key += " (again)"
+            self.mounts[key] = _mount(words, number, place, root)
+
+
+def _mount(words: list[str], number: int, place: str, root: int) -> dict[str, object]:
+    kind, _, whole = words[words.index("-") + 1 :]
+    access, *flags = words[5].split(",")
+    found = known(place, lambda: kernel.statx(root, place[1:]))
+    seen: dict[str, object] = {
+        "access": READ_ONLY if access == "ro" or whole.startswith("ro") else READ_WRITE,
+        "flags": tuple(flags),
+        "kind": kind,
+        "identity": found if isinstance(found, Unknown) else _identity(found, number),
+    }
+    if kind == "tmpfs":
+        seen["size"] = _size(whole)
+        seen["mode"] = found if isinstance(found, Unknown) else f"{found.mode & 0o7777:04o}"
+    return seen
+
+
+def _identity(found: kernel.Statx, number: int) -> object:
+    if not found.mask & kernel.STATX_MNT_ID:
+        return _NO_MOUNT_ID
+    if found.mount != number:
+        return "hidden"
+    if S_ISCHR(found.mode):
+        return f"character {found.rdev_major}:{found.rdev_minor}"
+    return identity(found)
+
+
+def identity(found: kernel.Statx) -> str:
+    """Return device and inode as one word, the device as ``os.stat`` counts it."""
+    return f"{os.makedev(found.dev_major, found.dev_minor)}:{found.inode}"
+
+
+def _size(options: str) -> int | None:
+    """Return the size of a tmpfs, which the kernel writes in KiB; None where it has no bound of its own."""
+    sizes = [option[5:-1] for option in options.split(",") if option.startswith("size=")]
+    return int(sizes[0]) << 10 if sizes else None
+
+
+def _unescaped(text: str) -> str:
+    r"""Return a path of mountinfo as it is; blank, tab, newline and backslash stand there as ``\ooo``."""
+    first, *others = text.split("\\")
+    return first + "".join(chr(int(part[:3], 8)) + part[3:] for part in others)
+
+
+def tree(table: Table, root: int) -> dict[str, object]:
+    """Return every entry of every tmpfs of the run, by path; what other mounts show is theirs."""
+    entries: dict[str, object] = {}
+    pending = [place for place, mount in table.mounts.items() if mount["kind"] == "tmpfs"]
+    while pending:
+        place = pending.pop()
+        folder = os.open(place[1:] or ".", _FOLDER, dir_fd=root)
+        try:
+            with os.scandir(folder) as listed:
+                for entry in listed:
+                    path = f"{place if place != '/' else ''}/{entry.name}"
+                    if path in table.mounts:
+                        continue
+                    entries[path] = word = _entry(entry, folder)
+                    if word == DIRECTORY:
+                        pending.append(path)
+        finally:
+            os.close(folder)
+        if len(entries) > _MOST_ENTRIES:
+            raise OSError(0, "more entries than any plan has")
+    return entries
+
+
+def _entry(entry: os.DirEntry[str], folder: int) -> str:
+    """Return what an entry is; for the most part the listing says so without another look."""
+    if entry.is_symlink():
+        return f"link {os.readlink(entry.name, dir_fd=folder)}"
+    if entry.is_dir(follow_symlinks=False):
+        return DIRECTORY
+    kind = "file" if entry.is_file(follow_symlinks=False) else "special"
+    return f"{kind} {entry.stat(follow_symlinks=False).st_mode & 0o7777:04o}"
+
+
+def sources(plan: Plan, mounts: object, workspace: int | str) -> dict[str, object]:
+    """Return device and inode, in the parent's own view, of what is mounted and stands in no plan.
+
+    These are the directories of the system tree, what is mounted below them (``mounts`` are those that were seen), and
+    the read-only parts of the workspace, which is given by its descriptor or path.
+    """
+    system = [entry.path for entry in plan.system if entry.kind == "directory"]
+    places = mounts if isinstance(mounts, dict) else ()
+    below = [place for place in places if place not in system and any(place.startswith(f"{at}/") for at in system)]
+    found: dict[str, object] = {path: _stated(path, path) for path in (*system, *below)}
+    if plan.workspace is not None and plan.read_only:
+        for path in plan.read_only:
+            place = f"{plan.workspace.target}/{path}"
+            found[place] = _stated(place, path, workspace) if isinstance(workspace, int) else _stated(place, f"{workspace}/{path}")
+    return found
+
+
+def _stated(what: str, path: str, folder: int | None = None) -> object:
+    def read() -> str:
+        status = os.stat(path, dir_fd=folder, follow_symlinks=False)
+        return f"{status.st_dev}:{status.st_ino}"
+
+    return known(what, read)

@@ -1,0 +1,60 @@
+"""What only the payload has: where it stands, what it executes, and whether that is what was asked for."""
+
+from __future__ import annotations
+
+import os
+
+from prespawn import kernel
+from prespawn.policy.known import Absent, Unknown
+
+from .mounts import Table, identity
+from .reading import known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prespawn.checker.plan import Plan
+
+    from .reading import Process
+
+_UNREADABLE = Unknown(reason="not readable from outside")
+_MOST_WORDS = 8  # before a script's own: four interpreters with one argument each, the kernel follows no more
+
+
+def payload(process: Process, plan: Plan, table: Table | Unknown) -> dict[str, object]:
+    """Return working directory, root, executable, and the two bounds that no record of the kernel shows."""
+    running = known("exe", lambda: kernel.statx(process.fd, "exe", follow=True))
+    return {
+        "cwd": known("cwd", lambda: process.link("cwd")),
+        "root": known("root", lambda: process.link("root")),
+        "executable": running if isinstance(running, Unknown) else _executable(running, table),
+        "program": known("cmdline", lambda: _program(process, plan, running)),
+        "max_user_namespaces": _UNREADABLE,
+        "parent_death_signal": _UNREADABLE,
+    }
+
+
+def _executable(running: kernel.Statx, table: Table | Unknown) -> dict[str, object]:
+    """Return identity, and the place of the mount that it is on; that mount is the run's own or it has no place."""
+    place: object = table
+    if isinstance(table, Table):
+        place = table.places.get(running.mount, "none of the run's mounts")
+    return {"identity": identity(running), "mount": place}
+
+
+def _program(process: Process, plan: Plan, running: kernel.Statx | Unknown) -> object:
+    """Say in a word whether the plan's program runs with the plan's arguments; none of them leaves this function.
+
+    ``checked``: it is the very file that was checked. ``planned``: the same where the plan knows no file.
+    ``interpreted``: a script, which the kernel turned into its interpreter with the script's own words behind it.
+    """
+    if isinstance(running, Unknown):
+        return running
+    found = process.content("cmdline").split(b"\0")[:-1]
+    words = [os.fsencode(word) for word in plan.argv]
+    same = isinstance(plan.program, Absent) or identity(running) == f"{plan.program.device}:{plan.program.inode}"
+    if found == words and same:
+        return "planned" if isinstance(plan.program, Absent) else "checked"
+    more = len(found) - len(words)
+    if 0 < more <= _MOST_WORDS and found[more + 1 :] == words[1:]:
+        return "interpreted"
+    return "another"

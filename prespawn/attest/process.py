@@ -1,0 +1,189 @@
+"""One process of a held run, as the kernel records it: ids, privileges, namespaces, limits, descriptors, keys.
+
+Numbers that mean nothing outside this moment (namespaces, pipes, sessions) become words about whose they are. Of the
+environment the keys are kept, of the argument vector only whether it is the plan's.
+"""
+
+from __future__ import annotations
+
+import os
+
+from prespawn.checker.capabilities import named
+from prespawn.checker.expected import NAMESPACES
+from prespawn.policy.known import Unknown
+
+from .reading import known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from prespawn.hold import Ready
+
+    from .reading import Process
+
+_SETS = {"inheritable": "CapInh", "permitted": "CapPrm", "effective": "CapEff", "bounding": "CapBnd", "ambient": "CapAmb"}
+_LIMITS = {
+    "Max processes": "processes", "Max open files": "open_files", "Max file size": "file_size",
+    "Max core file size": "core",
+}  # fmt: skip
+_NAME, _HARD = 26, 47  # where in a line of /proc/PID/limits the name ends and the hard limit begins
+_PROCESS_GROUP, _SESSION, _TERMINAL = 2, 3, 4  # of the fields after the command name in /proc/PID/stat
+
+
+class Parent:
+    """What is compared with the parent's own: read once for a run."""
+
+    __slots__ = ("cgroup", "filters", "groups", "init", "namespaces", "streams", "uid")
+
+    def __init__(self, own: Process, runtime: Process, held: Ready) -> None:
+        self.init, self.uid = held.init, os.geteuid()
+        self.groups = {os.getegid(), *os.getgroups()}
+        self.namespaces = known("namespaces", lambda: {**namespaces(own), "run": runtime.link("ns/mnt")})
+        self.cgroup = known("cgroup", lambda: own.text("cgroup"))
+        self.filters = _whole(status(runtime), "Seccomp_filters")
+        names = ("stdin", "stdout", "stderr")
+        self.streams = {f"pipe:[{os.fstat(fd).st_ino}]": name for fd, name in zip(held.streams, names, strict=True)}
+
+
+def seen(process: Process, parent: Parent) -> dict[str, object]:
+    """Return what payload and init have in common; the namespaces as the links that they are."""
+    of, ids = status(process), known("stat", lambda: process.text("stat").rpartition(")")[2].split())
+    return {
+        "pid": _of(of, "NSpid", lambda text: int(text.split()[-1])),
+        "uids": _of(of, "Uid", _numbers),
+        "gids": _of(of, "Gid", _numbers),
+        "groups": _of(of, "Groups", lambda text: _groups(_numbers(text), of, parent)),
+        "capabilities": {name: _of(of, key, _capabilities) for name, key in _SETS.items()},
+        "no_new_privs": _of(of, "NoNewPrivs", lambda text: text == "1"),
+        "seccomp": {"mode": _whole(of, "Seccomp"), "filters": _added(_whole(of, "Seccomp_filters"), parent.filters)},
+        "process_group": _whose(ids, _PROCESS_GROUP, parent),
+        "session": _whose(ids, _SESSION, parent),
+        "terminal": ids if isinstance(ids, Unknown) else int(ids[_TERMINAL]),
+        "namespaces": known("namespaces", lambda: namespaces(process)),
+        "uid_map": known("uid_map", lambda: _lines(process.text("uid_map"))),
+        "gid_map": known("gid_map", lambda: _lines(process.text("gid_map"))),
+        "setgroups": known("setgroups", lambda: process.text("setgroups").strip()),
+        "cgroup": known("cgroup", lambda: _group(process.text("cgroup"), parent.cgroup)),
+        "limits": known("limits", lambda: _limits(process.text("limits"))),
+        "descriptors": known("descriptors", lambda: _descriptors(process, parent)),
+        "environment": known("environment", lambda: _keys(process.content("environ"))),
+    }  # fmt: skip
+
+
+def whose(found: object, init: object, parent: Parent) -> object:
+    """Return for each namespace whether it is the run's own: no one of the parent's, and init's."""
+    ours = parent.namespaces
+    for links in (found, init, ours):
+        if not isinstance(links, dict):
+            return links
+    assert isinstance(found, dict) and isinstance(init, dict) and isinstance(ours, dict)
+    words = {}
+    for name, link in found.items():
+        is_hosts = link == ours[name] or link == ours["run"]
+        words[name] = "the host's" if is_hosts else "own" if link == init[name] else "neither the host's nor init's"
+    return words
+
+
+def namespaces(process: Process) -> dict[str, str]:
+    """Return the links of the seven kinds of namespace."""
+    folder = process.folder("ns")
+    return {name: os.readlink(name, dir_fd=folder) for name in NAMESPACES}
+
+
+def status(process: Process) -> Mapping[str, str] | Unknown:
+    """Return ``/proc/PID/status`` as a mapping."""
+
+    def read() -> dict[str, str]:
+        lines = (line.partition(":\t") for line in process.text("status").split("\n"))
+        return {name: value for name, _, value in lines}
+
+    return known("status", read)
+
+
+def _of(of: Mapping[str, str] | Unknown, key: str, read: Callable[[str], Any]) -> Any:
+    if isinstance(of, Unknown):
+        return of
+    return read(of[key]) if key in of else Unknown(reason=f"this kernel's status has no `{key}`")
+
+
+def _whole(of: Mapping[str, str] | Unknown, key: str) -> Any:
+    return _of(of, key, int)
+
+
+def _capabilities(text: str) -> tuple[str, ...]:
+    return named(int(text, 16))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split()))
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(line.split()) for line in text.splitlines())
+
+
+def _groups(found: tuple[int, ...], of: Any, parent: Parent) -> object:
+    """An ordinary parent cannot take its own groups from a child; another user's worker has none."""
+    if not found:
+        return "none"
+    mine = _numbers(of["Uid"])[0] == parent.uid and parent.groups.issuperset(found)
+    return "the caller's" if mine else found
+
+
+def _added(count: Any, before: Any) -> Any:
+    """Return how many filters came with the sandbox: a parent that lives under some hands them on."""
+    for number in (count, before):
+        if isinstance(number, Unknown):
+            return number
+    return count - before
+
+
+def _whose(ids: list[str] | Unknown, index: int, parent: Parent) -> object:
+    if isinstance(ids, Unknown):
+        return ids
+    return "init's" if int(ids[index]) == parent.init else "another process's"
+
+
+def _group(found: str, ours: str | Unknown) -> object:
+    if isinstance(ours, Unknown):
+        return ours
+    if found == ours:
+        return "the caller's"
+    pairs = [line.split(":", 2)[1:] for line in found.splitlines()]
+    own = dict(line.split(":", 2)[1:] for line in ours.splitlines())
+    if len(pairs) == len(own) and all(
+        name in own and (path == own[name] or path.startswith(own[name].rstrip("/") + "/")) for name, path in pairs
+    ):
+        return "below the caller's"
+    return tuple(found.splitlines())
+
+
+def _limits(text: str) -> dict[str, object]:
+    limits: dict[str, object] = {}
+    for line in text.splitlines():
+        name = _LIMITS.get(line[:_NAME].rstrip())
+        if name is not None:
+            hard = line[_HARD:].split()[0]
+            limits[name] = hard if hard == "unlimited" else int(hard)
+    return limits
+
+
+def _descriptors(process: Process, parent: Parent) -> tuple[str, ...]:
+    """Return what each descriptor is: by number and name the parent's pipes, any other by its kind or path."""
+    folder = process.folder("fd")
+    numbers = sorted(map(int, os.listdir(folder)))
+    return tuple(_descriptor(number, os.readlink(str(number), dir_fd=folder), parent) for number in numbers)
+
+
+def _descriptor(number: int, link: str, parent: Parent) -> str:
+    kind = link.partition(":")[0] if link.startswith(("pipe:", "socket:")) else link
+    return f"{number} {parent.streams.get(link, kind)}" if number < 3 else kind
+
+
+def _keys(environ: bytes) -> tuple[str, ...]:
+    """Return the keys alone, sorted, each as often as it stands there."""
+    entries = environ.split(b"\0")[:-1]
+    keys = (key if sign else b"(no key)" for key, sign, _ in (entry.partition(b"=") for entry in entries))
+    return tuple(sorted(key.decode("utf-8", "backslashreplace") for key in keys))

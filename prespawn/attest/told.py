@@ -1,0 +1,36 @@
+"""What the runtime was told, by option: the one thing about some of them that can be known.
+
+Neither the signal that follows a parent's death nor the number of user namespaces that a process may make can be read
+from outside. That bubblewrap was told to set them is the parent's own word, and is recorded as no more than that.
+"""
+
+from __future__ import annotations
+
+from prespawn.policy.canonical import digest_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from prespawn.launchers.invocation import Invocation
+
+_WITH_VALUES = ("uid", "gid", "hostname", "cap-drop", "cap-add")
+SECCOMP = "--seccomp"
+
+
+def told(of: Invocation) -> dict[str, object]:
+    """Return how often each option was given, of a few their values, and the digest of the filter."""
+    found: dict[str, object] = {}
+    for name, *values in of.options:
+        key = name.removeprefix("--")
+        before = found.get(key)
+        if key in _WITH_VALUES:
+            found[key] = (*before, *values) if isinstance(before, tuple) else tuple(values)
+        else:
+            found[key] = before + 1 if isinstance(before, int) else 1
+    program = filter_of(of)
+    return found if program is None else {**found, "filter": digest_bytes(program)}
+
+
+def filter_of(of: Invocation) -> bytes | None:
+    """Return the filter of system calls that the runtime was given, or None."""
+    numbers = [option[1] for option in of.options if option[0] == SECCOMP]
+    return next((file.content for file in of.files if [str(file.descriptor)] == numbers), None)
