@@ -141,7 +141,14 @@ def _told(plan: Plan) -> Tree:
     """Return what the runtime is told: each of these, and beside them only what builds the root."""
     told: Tree = dict.fromkeys(_TOLD, ANYTHING)
     told |= dict.fromkeys([f"unshare-{name}" for name in ("user", "pid", "net", "ipc", "uts", "cgroup")], 1)
-    told |= {"disable-userns": 1, "new-session": 1, "die-with-parent": 1, "json-status-fd": 1, "cap-drop": ("ALL",), "dir": 1}
+    told |= {
+        "disable-userns": 1,
+        "new-session": 1,
+        "die-with-parent": 1,
+        "json-status-fd": 1,
+        "cap-drop": ("ALL",),
+        "dir": 1,
+    }
     told |= {"uid": (str(plan.identity.inner_uid),), "gid": (str(plan.identity.inner_gid),), "hostname": (plan.run_id,)}
     return {**told, "seccomp": 1, "filter": ANYTHING} if _is_filtered(plan) else told
 

@@ -132,7 +132,9 @@ def sources(plan: Plan, mounts: object, workspace: int | str) -> dict[str, objec
     if plan.workspace is not None and plan.read_only:
         for path in plan.read_only:
             place = f"{plan.workspace.target}/{path}"
-            found[place] = _stated(place, path, workspace) if isinstance(workspace, int) else _stated(place, f"{workspace}/{path}")
+            found[place] = (
+                _stated(place, path, workspace) if isinstance(workspace, int) else _stated(place, f"{workspace}/{path}")
+            )
     return found
 
 

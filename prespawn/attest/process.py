@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
     from .reading import Process
 
-_SETS = {"inheritable": "CapInh", "permitted": "CapPrm", "effective": "CapEff", "bounding": "CapBnd", "ambient": "CapAmb"}
+_SETS = {
+    "inheritable": "CapInh",
+    "permitted": "CapPrm",
+    "effective": "CapEff",
+    "bounding": "CapBnd",
+    "ambient": "CapAmb",
+}
 _LIMITS = {
     "Max processes": "processes", "Max open files": "open_files", "Max file size": "file_size",
     "Max core file size": "core",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .mounts import Grant
     from .targets import Opened
 
+
 def gather(
     declaration: Declaration,
     policy: Policy,

@@ -188,4 +188,3 @@ def _belongs(home: str, uid: int) -> bool:
     except OSError:
         return True  # there, and cannot be seen: it is compared by its name
     return status.st_uid == uid and S_ISDIR(status.st_mode)
-

@@ -40,7 +40,14 @@ class Blocked(list[dict[str, Any]]):
         self.bad_keys: set[str] = set()
 
     def report(
-        self, id: str, boundary: str, field: str, found: object, allowed: list[Any], cause: object, operator: str = "never"
+        self,
+        id: str,
+        boundary: str,
+        field: str,
+        found: object,
+        allowed: list[Any],
+        cause: object,
+        operator: str = "never",
     ) -> None:
         """Add a blocker: unknown where its ``cause`` is, nothing where that does not apply."""
         if cause is ABSENT:
@@ -100,7 +107,12 @@ class HandWritten:
             )  # fmt: skip
         for forbidden in declaration.forbidden:
             blocked.report(
-                "request-field-forbidden", "policy", forbidden.at, forbidden.name, ["the fields of `declaration/v1`"], True
+                "request-field-forbidden",
+                "policy",
+                forbidden.at,
+                forbidden.name,
+                ["the fields of `declaration/v1`"],
+                True,
             )
         takes = adapter.takes
         for name, part, given in (
@@ -109,7 +121,12 @@ class HandWritten:
         ):  # fmt: skip
             if given is not ABSENT and name not in takes:
                 blocked.report(
-                    "request-field-not-taken", "policy", part, f"a field that {adapter.id} does not take", list(takes), True
+                    "request-field-not-taken",
+                    "policy",
+                    part,
+                    f"a field that {adapter.id} does not take",
+                    list(takes),
+                    True,
                 )
         inactivatable = False
         for kind in profile.activation.requires:
@@ -370,9 +387,7 @@ class HandWritten:
                 blocked.report("env-value-missing", "envKeys", field, found, only, entry.source, "once")
             if entry.shape is not ABSENT:
                 found, only = f"a value that looks like {entry.shape}", ["a value that is no secret"]
-                blocked.report(
-                    "env-value-credential-shaped", "credentials", field, found, only, entry.shape, "once"
-                )
+                blocked.report("env-value-credential-shaped", "credentials", field, found, only, entry.shape, "once")
 
     def _log(self, declaration: Declaration, facts: Facts, blocked: Blocked) -> None:
         path, log = declaration.log_path, facts.log
@@ -408,9 +423,7 @@ class HandWritten:
             )  # fmt: skip
         if state.writable is not True:
             only = ["a directory that the caller can write"]
-            blocked.report(
-                "registry-not-written", "registry", "registry_path", state.place.path, only, state.writable
-            )
+            blocked.report("registry-not-written", "registry", "registry_path", state.place.path, only, state.writable)
         corrupt = state.registry == "corrupt"
         if corrupt or isinstance(state.registry, Unknown):
             found, only = f"{state.place.path}/registry.db", ["a registry of this version, or none yet"]
@@ -438,7 +451,9 @@ class HandWritten:
         report = blocked.report
         if isinstance(argv, str):
             only = ["a list of strings that begins with a program"]
-            report("execution-preview-shell-interpolation", "executionPreview", "execution.argv", "one string", only, True)
+            report(
+                "execution-preview-shell-interpolation", "executionPreview", "execution.argv", "one string", only, True
+            )
             return
         if not isinstance(argv, list) or not argv:
             only = ["a list of strings that begins with a program"]
@@ -492,15 +507,19 @@ class HandWritten:
                 if cause is True:
                     return
         if program.found is not True:
-            field, only = "execution.argv[0]", ["a program on the fixed search path, in a toolchain or in the workspace"]
-            report(
-                "execution-program-not-found", "executionPreview", field, program.given, only, program.found, "once"
+            field, only = (
+                "execution.argv[0]",
+                ["a program on the fixed search path, in a toolchain or in the workspace"],
             )
+            report("execution-program-not-found", "executionPreview", field, program.given, only, program.found, "once")
             if program.found is False:
                 return
         origin, at_host = program.origin, profile.root.system == "host"
         if origin not in ("search-path", "absolute", "workspace") or (origin == "workspace" and at_host):
-            field, only = "execution.argv[0]", ["a program of the system or a toolchain, in a sandbox also one of the workspace"]
+            field, only = (
+                "execution.argv[0]",
+                ["a program of the system or a toolchain, in a sandbox also one of the workspace"],
+            )
             report("execution-program-outside", "executionPreview", field, program.given, only, origin, "once")
             if origin is not ABSENT and not isinstance(origin, Unknown):
                 return
@@ -580,7 +599,13 @@ class HandWritten:
             if mount.credentials != ():
                 only = ["a tree without such files"]
                 blocked.report(
-                    "lease-contains-credentials", "credentials", field, mount.credentials, only, mount.credentials, "once"
+                    "lease-contains-credentials",
+                    "credentials",
+                    field,
+                    mount.credentials,
+                    only,
+                    mount.credentials,
+                    "once",
                 )
 
     def _enforced(self, facts: Facts, profile: Profile, blocked: Blocked) -> None:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "payloads.jsonl").read_text("utf-8").splitlines()
+    json.loads(line) for line in (Path(__file__).parents[1] / "data" / "payloads.jsonl").read_text("utf-8").splitlines()
 ]
 PROGRAM = ["true"]  # a vector that is listed where the row is about something else
 LINKS = {

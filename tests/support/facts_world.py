@@ -61,7 +61,10 @@ def lists(**changes: NamedList) -> dict[str, NamedList]:
         ),
         "credential-shapes": _list(
             "credential-shapes",
-            shapes=(Shape(name="an api key", pattern=r"\bsk-[A-Za-z0-9-]{16,}"), Shape(name="a url", pattern="://[^/]+@")),
+            shapes=(
+                Shape(name="an api key", pattern=r"\bsk-[A-Za-z0-9-]{16,}"),
+                Shape(name="a url", pattern="://[^/]+@"),
+            ),
         ),
         "forbidden-mounts": _list(
             "forbidden-mounts", names=("/proc", "/sys", "/dev", "/run", "/etc", "/home"), prefixes=("/proc/", "/sys/")

@@ -105,5 +105,7 @@ def table(rows: list[Row]) -> str:
     lines = [f"{'':{width}}  {'measured':>12} {'bar':>10}"]
     for row in rows:
         bar = "" if row.bar is None else f"{row.bar:,.4g} {row.unit}"
-        lines.append(f"{row.name:{width}}  {row.measured:>8,.2f} {row.unit:<3} {bar:>10}  {row.word:5}  {row.note}".rstrip())
+        lines.append(
+            f"{row.name:{width}}  {row.measured:>8,.2f} {row.unit:<3} {bar:>10}  {row.word:5}  {row.note}".rstrip()
+        )
     return "\n".join(lines) + "\n"
