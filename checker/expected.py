@@ -204,7 +204,7 @@ def _kernels(kind: str, flags: tuple[str, ...]) -> Tree:
 
 def _tree(plan: Plan, mounts: Mapping[str, object]) -> Tree:
     """Return every entry of every tmpfs that is no mount itself."""
-    tree: Tree = {path: "file 0444" for path in WRITTEN}
+    tree: Tree = dict.fromkeys(WRITTEN, "file 0444")
     tree |= {f"/dev/{name}": f"link {text}" for name, text in DEVICE_LINKS.items()}
     for entry in plan.system:
         if entry.kind != "directory":

@@ -65,8 +65,7 @@ def see(held: Ready, plan: Plan, expected: Expected, *, workspace: int = -1, run
 
 
 def _seen(held: Ready, plan: Plan, parent: Parent, worker: Process, init: dict[str, object]) -> Seen:
-    root = known("root", lambda: worker.folder("root"))
-    table = root if isinstance(root, Unknown) else known("mountinfo", lambda: Table(worker.text("mountinfo"), root))
+    table, entries = _file_system(worker)
     common = process.seen(worker, parent)
     common["namespaces"] = process.whose(common["namespaces"], init["links"], parent)
     return Seen(
@@ -74,7 +73,7 @@ def _seen(held: Ready, plan: Plan, parent: Parent, worker: Process, init: dict[s
             "payload": {**common, **payload(worker, plan, table)},
             "init": {name: value for name, value in init.items() if name != "links"},
             "mounts": table.mounts if isinstance(table, Table) else table,
-            "tree": known("tree", lambda: tree(table, root)) if isinstance(table, Table) else table,
+            "tree": entries,
             "network": {
                 "interfaces": known("interfaces", lambda: network.interfaces(worker)),
                 "routes": known("routes", lambda: network.routes(worker)),
@@ -83,6 +82,15 @@ def _seen(held: Ready, plan: Plan, parent: Parent, worker: Process, init: dict[s
         observed={},
         declared={"told": told(held.told)},
     )
+
+
+def _file_system(worker: Process) -> tuple[Table | Unknown, object]:
+    """Return the mount table and every entry of the run's own file systems."""
+    root = known("root", lambda: worker.folder("root"))
+    if isinstance(root, Unknown):
+        return root, root
+    table = known("mountinfo", lambda: Table(worker.text("mountinfo"), root))
+    return table, table if isinstance(table, Unknown) else known("tree", lambda: tree(table, root))
 
 
 def _settled(init: Process, outer: Process, parent: Parent, expected: Expected) -> dict[str, object]:

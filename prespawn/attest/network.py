@@ -22,10 +22,10 @@ def routes(process: Process) -> tuple[str, ...]:
     """Return the names of the interfaces that a route leads to, sorted; of IPv6 where the kernel has it."""
     names = {line.split()[0] for line in _lines(process, "net/route")}
     try:
-        names |= {line.split()[-1] for line in _lines(process, "net/ipv6_route")}
-    except FileNotFoundError:  # a kernel without IPv6
-        pass
-    return tuple(sorted(names))
+        newer = _lines(process, "net/ipv6_route")
+    except FileNotFoundError:
+        newer = []  # a kernel without IPv6
+    return tuple(sorted(names | {line.split()[-1] for line in newer}))
 
 
 def _lines(process: Process, name: str) -> list[str]:
