@@ -72,6 +72,10 @@ def _place(id: str, rules: Mapping[str, Rule], ordered: dict[str, Rule], above: 
             "policy-value", f"blocker `{above[-1]}` is silent for `{id}`, which does not exist or leads back to it"
         )
     for other in rules[id].unless:
+        if rules[id].adapter is None and "/" in other:
+            raise InputError(
+                "policy-value", f"blocker `{id}` is silent for `{other}`, which an adapter adds; allowed: core blockers"
+            )
         _place(other, rules, ordered, (*above, id))
     ordered[id] = rules[id]
 

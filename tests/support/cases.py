@@ -11,9 +11,15 @@ import copy
 import re
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from prespawn.checker.check import LEVEL_UNKNOWN
+from prespawn.policy.codec import encode
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from prespawn.checker.verdict import Verdict
+
+_NAMED = ("id", "field", "found", "allowed", "because")  # what a case says of a blocker
 UNKNOWN = {"unknown": "taken away by the case"}
 
 
@@ -47,3 +53,29 @@ def _parent(world: Any, path: str) -> tuple[Any, str | int]:
     for step in way:
         world = world[step]
     return world, last
+
+
+def expected(id: str, case: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what must come out of a case: nothing, its blocker, and the unknown level where nobody could look."""
+    if "blocks" not in case:
+        return []
+    blocks = {"found": None, **case["blocks"], "id": id}
+    level = {"id": LEVEL_UNKNOWN, "field": "level", "found": None, "allowed": [], "because": "unknown"}
+    return sorted([blocks, level] if blocks["because"] == "unknown" else [blocks], key=lambda one: str(one["id"]))
+
+
+def reported(verdict: Verdict) -> list[dict[str, Any]]:
+    """Return the blockers of a verdict as a case names them, as JSON values."""
+    return [{name: encode(getattr(one, name)) for name in _NAMED} for one in verdict.blockers]
+
+
+def fact_paths(value: object, at: str = "facts") -> Iterator[str]:
+    """Yield the path of every field of a facts document, the outer ones before what is in them."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if name != "prespawn":
+                yield f"{at}.{name}"
+                yield from fact_paths(item, f"{at}.{name}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from fact_paths(item, f"{at}[{index}]")
