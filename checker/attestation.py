@@ -59,9 +59,15 @@ def support(fact: AttestationFact, fields: Iterable[str]) -> tuple[str, str]:
         strengths += found or [STRENGTHS[0]]
         if not found:
             results.append("unknown")
-        results += (because(one) for one in fact.differences if touches(one.field, field))
+        results += _answers(fact, field)
     result = next(word for word in ("fail", "unknown", "pass") if word in results)
     return result, min(strengths, key=STRENGTHS.index)
+
+
+def _answers(fact: AttestationFact, field: str) -> list[str]:
+    if isinstance(fact.differences, Unknown):
+        return ["unknown"]
+    return [because(one) for one in fact.differences if touches(one.field, field)]
 
 
 def because(difference: Difference) -> str:
@@ -78,7 +84,7 @@ def _strengths(fact: AttestationFact, field: str) -> list[str]:
     return [
         strength
         for strength, fields in (("attested", fact.attested), ("observed", fact.observed), ("declared", fact.declared))
-        if any(touches(one, field) for one in fields)
+        if not isinstance(fields, Unknown) and any(touches(one, field) for one in fields)
     ]
 
 
@@ -87,9 +93,16 @@ def _fields(branch: Mapping[str, object], expected: Mapping[str, object]) -> Ite
     for name in branch:
         of = expected.get(name, ANYTHING)
         if name in ATTESTED and isinstance(of, dict):
-            yield from (f"{name}.{leaf}" for leaf, value in of.items() if not isinstance(value, Anything))
-        elif not isinstance(of, Anything):
+            yield from (f"{name}.{leaf}" for leaf, value in of.items() if _is_compared(value))
+        elif _is_compared(of):
             yield name
+
+
+def _is_compared(expected: object) -> bool:
+    """Say whether anything is asked of a branch; of an empty one it is that nothing be there."""
+    if isinstance(expected, dict) and expected:
+        return any(map(_is_compared, expected.values()))
+    return not isinstance(expected, Anything)
 
 
 def _with_the_hosts_own(expected: Expected, whole: Mapping[str, object]) -> Mapping[str, object]:

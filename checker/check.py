@@ -6,9 +6,10 @@
 3. The level's own blockers are asked: too little evidence, too much claimed, something nobody could look at.
 4. For the later passes, the approval is compared with the digests of all that (``execute``), and what was looked at
    again with what was checked (``launch``); what an operator accepted of the unknown stops blocking, and nothing else.
+5. Where a run of it is held already, the claims are appraised again on what was seen of it, and so is the level.
 
-``check`` never raises: whatever goes wrong inside is the blocker ``internal-error``. Same inputs, same bytes. What would
-make a check hollow is refused before the first one: see ``Checker``.
+``check`` never raises: whatever goes wrong inside is the blocker ``internal-error``. Same inputs, same bytes. What
+would make a check hollow is refused before the first one: see ``Checker``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from prespawn.policy.canonical import digest
 from prespawn.policy.errors import InputError
 from prespawn.policy.known import ABSENT, Absent
 
-from .claims import appraise, appraisers, boundaries_not_claimed, level_of
+from .claims import STAGES, appraise, appraise_held, appraisers, boundaries_not_claimed, level_of
 from .evaluate import View, evaluate, internal_error, ordered
 from .functions import FUNCTIONS
 from .functions.level import FUNCTIONS as LEVEL_FUNCTIONS
@@ -38,14 +39,15 @@ if TYPE_CHECKING:
     from .verdict import ClaimResult
 
 LEVEL_RULES = frozenset(function.__name__.replace("_", "-") for function in LEVEL_FUNCTIONS)
+BEFORE, HELD, _ = STAGES
 LEVEL_UNKNOWN = "isolation-level-unknown"
 
 
 class Checker:
     """One policy with its rules, compiled and sorted by pass; nothing in it changes.
 
-    ``InputError`` (``policy-value``) for rules with which a verdict would say less than it seems to: a rule that nothing
-    answers, an adapter's blocker that is not there, a claim about a boundary that no rule asks about.
+    ``InputError`` (``policy-value``) for rules with which a verdict would say less than it seems to: a rule that
+    nothing answers, an adapter's blocker that is not there, a claim about a boundary that no rule asks about.
     """
 
     __slots__ = ("_added", "_appraisers", "_by_pass", "_level_rules", "_unknown_rules", "policy")
@@ -101,6 +103,10 @@ class Checker:
             view.expected = {**_run_id(view.declaration), **digests}
             blockers, accepted = _accepting(blockers, view)
             blockers = self._later(phase, view, failed, claims, blockers)
+        if phase == PHASES[-1] and not isinstance(view.facts.attestation, Absent):
+            claims = appraise_held(self._appraisers, claims, view)
+            view.level = level_of(view, claims, HELD)
+            blockers += [one for one in evaluate(self._level_rules, view, failed) if one not in blockers]
         digests["facts"] = digest(view.facts)
         return _verdict(view, phase, claims, ordered(blockers), accepted, digests)
 
@@ -168,7 +174,7 @@ def _unknown(blockers: Iterable[Blocker]) -> tuple[str, ...]:
 
 def _level(view: View, claims: tuple[ClaimResult, ...], unknown: tuple[str, ...]) -> None:
     view.unknown = unknown
-    view.level = level_of(view, claims, "check")
+    view.level = level_of(view, claims, BEFORE)
 
 
 def _run_id(declaration: Declaration) -> dict[str, object]:

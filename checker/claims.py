@@ -1,8 +1,10 @@
 """From facts and blockers to claims, and from claims to the level they earn.
 
-The table of levels is data; no level is known here by name. A level is earned when its own claims and those of the
-base level pass, each at the strength that it needs and at the stage that confirms it. While anything is unknown, whatever
-boundary it is about, the lowest one is; an operator may accept what is unknown, which makes it no better known.
+The table of levels is data; no level is known here by name. Before anything is held a claim about the sandbox is what
+the profile declares; on a held run it is what the kernel's records support, at their strength. A level is earned when
+its own claims and those of the base level pass, each at the strength that it needs and at the stage that confirms it.
+While anything is unknown, whatever boundary it is about, the lowest one is; an operator may accept what is unknown,
+which makes it no better known.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from prespawn.policy.known import Absent, Unknown
 from prespawn.policy.levels import STRENGTHS
 from prespawn.policy.record import Record
 
+from .attestation import support
 from .verdict import ClaimResult, LevelResult
 
 TYPE_CHECKING = False
@@ -54,6 +57,12 @@ def appraise(all: Iterable[Appraiser], view: View, blockers: Iterable[Blocker]) 
     return tuple([_appraised(one, view, answers) for one in all])
 
 
+def appraise_held(all: Iterable[Appraiser], claims: Iterable[ClaimResult], view: View) -> tuple[ClaimResult, ...]:
+    """Return the claims again, those that a held run confirms as it supports them; a failed one stays failed."""
+    pairs = zip(all, claims, strict=True)
+    return tuple([_supported(one.claim, result, view) if one.claim.fields else result for one, result in pairs])
+
+
 def level_of(view: View, claims: Iterable[ClaimResult], stage: str) -> LevelResult:
     """Return what is requested, what these claims earn, and what could be earned before the run is over."""
     results = {claim.claim: claim for claim in claims}
@@ -61,7 +70,7 @@ def level_of(view: View, claims: Iterable[ClaimResult], stage: str) -> LevelResu
     return LevelResult(
         requested=_requested(view),
         earned=lowest if view.unknown else _highest(view, lambda claim: _holds(claim, results[claim.id], stage)),
-        attainable=_highest(view, lambda claim: _could_hold(claim, results[claim.id], view)),
+        attainable=_highest(view, lambda claim: _could_hold(claim, results[claim.id], view, stage)),
     )
 
 
@@ -100,13 +109,29 @@ def _appraised(one: Appraiser, view: View, answers: Mapping[str, str]) -> ClaimR
     return one.results["pass" if one.condition(view) is True else "fail"]
 
 
+def _supported(claim: Claim, result: ClaimResult, view: View) -> ClaimResult:
+    fact = view.facts.attestation
+    found, strength = "unknown", STRENGTHS[0]
+    if not isinstance(fact, (Absent, Unknown)):
+        found, strength = support(fact, claim.fields)
+    if strength == "attested" and _is_tried(view):
+        strength = "exercised"
+    worst = min(found, result.result, key=("fail", "unknown", "pass").index)
+    return result.replace(result=worst, strength=strength, seen="the held run")
+
+
 def _holds(claim: Claim, result: ClaimResult, stage: str) -> bool:
     reached = _STAGE[claim.confirmed] <= _STAGE[stage]
     return result.result == "pass" and reached and _reaches(result.strength, claim.strength)
 
 
-def _could_hold(claim: Claim, result: ClaimResult, view: View) -> bool:
-    """Say whether profile and host allow this claim; the base level's own are what the check itself decides."""
+def _could_hold(claim: Claim, result: ClaimResult, view: View, stage: str) -> bool:
+    """Say whether profile and host allow this claim; the base level's own are what the check itself decides.
+
+    What has been confirmed on the held run cannot get any better.
+    """
+    if claim.fields and stage != STAGES[0]:
+        return _holds(claim, result, stage)
     if claim.declared is None:
         return not isinstance(view.profile, Absent)
     return result.result == "pass" and _reaches(_strongest(view), claim.strength)
@@ -116,8 +141,13 @@ def _strongest(view: View) -> str:
     """Return the strength that a claim about the sandbox can still reach on this host."""
     if view.facts.runtime.attests is not True:
         return "observed"
+    return "exercised" if _is_tried(view) else "attested"
+
+
+def _is_tried(view: View) -> bool:
+    """Say whether a canary tried to break the very sandbox that the profile means, and could not."""
     evidence = view.facts.evidence
-    return "exercised" if not isinstance(evidence, Unknown) and "canary" in evidence else "attested"
+    return not isinstance(evidence, Unknown) and "canary" in evidence
 
 
 def _reaches(strength: str, needed: str) -> bool:

@@ -19,7 +19,8 @@ class Claim(Record):
     """One statement about one boundary that a level needs.
 
     ``declared`` is a condition over the profile (``blockers`` has the vocabulary) that says what the profile
-    promises; ``None`` where the boundary's own blockers decide.
+    promises; ``None`` where the boundary's own blockers decide. ``fields`` are the places of a held run on which the
+    claim rests, where it is confirmed there (``checker.attestation`` compares them).
     """
 
     id: str
@@ -27,6 +28,7 @@ class Claim(Record):
     strength: str
     confirmed: str
     declared: Mapping[str, object] | None
+    fields: tuple[str, ...] = ()
 
 
 class Level(Record):
@@ -52,4 +54,7 @@ class Levels(Record):
 
     def rank(self, id: str) -> int:
         """Return the place of a level in the order; ``ValueError`` for a word that names none."""
-        return [level.id for level in self.levels].index(id)
+        for place, level in enumerate(self.levels):
+            if level.id == id:
+                return place
+        raise ValueError(f"no level `{id}`")

@@ -11,1475 +11,1448 @@ if TYPE_CHECKING:
     from typing import Any
 
 TITLES: dict[str, Any] = {
-    "adapter/v1": "An adapter; what runs in the sandbox and turns the run packet into one agent runtime's run.",
-    "approval/v1": "An operator's decision to execute one run.",
-    "blocker/v1": "One stable reason why a run must not start, with its cases.",
-    "declaration/v1": "What a driver asks for one run; untrusted.",
-    "levels/v1": "Isolation levels; which claims each one needs, at what strength, and where they are confirmed.",
-    "list/v1": "A named list of words or value shapes that blockers and facts refer to.",
-    "profile/v1": "An isolation profile; what one kind of run may touch and what holds it there.",
-    "site/v1": "The site; this installation's trusted configuration, which no declaration can touch.",
+    'adapter/v1': "An adapter; what runs in the sandbox and turns the run packet into one agent runtime's run.",
+    'approval/v1': "An operator's decision to execute one run.",
+    'blocker/v1': 'One stable reason why a run must not start, with its cases.',
+    'declaration/v1': 'What a driver asks for one run; untrusted.',
+    'levels/v1': 'Isolation levels; which claims each one needs, at what strength, and where they are confirmed.',
+    'list/v1': 'A named list of words or value shapes that blockers and facts refer to.',
+    'profile/v1': 'An isolation profile; what one kind of run may touch and what holds it there.',
+    'site/v1': "The site; this installation's trusted configuration, which no declaration can touch.",
 }
 
 FIELDS: dict[str, Any] = {
-    "adapter/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["adapter/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'adapter/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['adapter/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "id": {
-            "type": "string",
-            "required": True,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}",
-            "meta": {"doc": "Name and revision, such as `exec@1`.", "narrower": "free"},
+        'id': {
+            'type': 'string',
+            'required': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}',
+            'meta': {'doc': 'Name and revision, such as `exec@1`.', 'narrower': 'free'},
         },
-        "title": {
-            "type": "string",
-            "required": True,
-            "minlength": 1,
-            "maxlength": 200,
-            "meta": {"doc": "One line for people.", "narrower": "free"},
+        'title': {
+            'type': 'string',
+            'required': True,
+            'minlength': 1,
+            'maxlength': 200,
+            'meta': {'doc': 'One line for people.', 'narrower': 'free'},
         },
-        "profiles": {
-            "type": "list",
-            "required": True,
-            "unique": True,
-            "maxlength": 100,
-            "schema": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}"},
-            "meta": {
-                "doc": "The profiles with which it works; a site may allow those pairs and no others.",
-                "narrower": "subset",
+        'profiles': {
+            'type': 'list',
+            'required': True,
+            'unique': True,
+            'maxlength': 100,
+            'schema': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}'},
+            'meta': {
+                'doc': 'The profiles with which it works; a site may allow those pairs and no others.',
+                'narrower': 'subset',
             },
         },
-        "takes": {
-            "type": "list",
-            "required": True,
-            "unique": True,
-            "schema": {"type": "string", "allowed": ["argv", "input", "model", "session"]},
-            "meta": {"doc": "The optional parts of a declaration that it reads.", "narrower": "subset"},
+        'takes': {
+            'type': 'list',
+            'required': True,
+            'unique': True,
+            'schema': {'type': 'string', 'allowed': ['argv', 'input', 'model', 'session']},
+            'meta': {'doc': 'The optional parts of a declaration that it reads.', 'narrower': 'subset'},
         },
-        "tools": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 100,
-            "schema": {"type": "string", "regex": "[A-Za-z][A-Za-z0-9_-]{0,62}"},
-            "meta": {"doc": "The tools that it gives to the model.", "narrower": "subset"},
+        'tools': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 100,
+            'schema': {'type': 'string', 'regex': '[A-Za-z][A-Za-z0-9_-]{0,62}'},
+            'meta': {'doc': 'The tools that it gives to the model.', 'narrower': 'subset'},
         },
-        "blockers": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 100,
-            "schema": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}"},
-            "meta": {
-                "doc": "Blockers that it adds, each below its own name, such as `exec/no-terminal`.",
-                "narrower": "superset",
+        'blockers': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 100,
+            'schema': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}'},
+            'meta': {
+                'doc': 'Blockers that it adds, each below its own name, such as `exec/no-terminal`.',
+                'narrower': 'superset',
             },
         },
-        "level_at_most": {
-            "type": "string",
-            "required": True,
-            "allowed": ["unknown", "logical", "workspace", "worktree", "container"],
-            "meta": {
-                "doc": "The highest level of a run with this adapter.",
-                "narrower": {"ordered": ["unknown", "logical", "workspace", "worktree", "container"]},
+        'level_at_most': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['unknown', 'logical', 'workspace', 'worktree', 'container'],
+            'meta': {
+                'doc': 'The highest level of a run with this adapter.',
+                'narrower': {'ordered': ['unknown', 'logical', 'workspace', 'worktree', 'container']},
             },
         },
     },
-    "approval/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["approval/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'approval/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['approval/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "run_id": {
-            "type": "string",
-            "required": True,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}",
-            "meta": {"doc": "The run that is approved.", "narrower": "equal"},
+        'run_id': {
+            'type': 'string',
+            'required': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {'doc': 'The run that is approved.', 'narrower': 'equal'},
         },
-        "digests": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "declaration": {
-                    "type": "string",
-                    "required": True,
-                    "regex": "sha256:[0-9a-f]{64}",
-                    "meta": {"doc": "Digest of the declaration.", "narrower": "equal"},
+        'digests': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'declaration': {
+                    'type': 'string',
+                    'required': True,
+                    'regex': 'sha256:[0-9a-f]{64}',
+                    'meta': {'doc': 'Digest of the declaration.', 'narrower': 'equal'},
                 },
-                "policy": {
-                    "type": "string",
-                    "required": True,
-                    "regex": "sha256:[0-9a-f]{64}",
-                    "meta": {"doc": "Digest of the effective policy.", "narrower": "equal"},
+                'policy': {
+                    'type': 'string',
+                    'required': True,
+                    'regex': 'sha256:[0-9a-f]{64}',
+                    'meta': {'doc': 'Digest of the effective policy.', 'narrower': 'equal'},
                 },
-                "blockers": {
-                    "type": "string",
-                    "required": True,
-                    "regex": "sha256:[0-9a-f]{64}",
-                    "meta": {"doc": "Digest of the blockers that the check found.", "narrower": "equal"},
+                'blockers': {
+                    'type': 'string',
+                    'required': True,
+                    'regex': 'sha256:[0-9a-f]{64}',
+                    'meta': {'doc': 'Digest of the blockers that the check found.', 'narrower': 'equal'},
                 },
             },
-            "meta": {"doc": "What the operator saw.", "narrower": "fields"},
+            'meta': {'doc': 'What the operator saw.', 'narrower': 'fields'},
         },
-        "operator": {
-            "type": "string",
-            "required": True,
-            "minlength": 1,
-            "maxlength": 200,
-            "regex": "[^\\x00-\\x1f\\x7f]*",
-            "meta": {"doc": "Who decided.", "narrower": "equal"},
+        'operator': {
+            'type': 'string',
+            'required': True,
+            'minlength': 1,
+            'maxlength': 200,
+            'regex': '[^\\x00-\\x1f\\x7f]*',
+            'meta': {'doc': 'Who decided.', 'narrower': 'equal'},
         },
-        "reason": {
-            "type": "string",
-            "required": True,
-            "minlength": 1,
-            "maxlength": 1000,
-            "meta": {"doc": "Why it may run.", "narrower": "free"},
+        'reason': {
+            'type': 'string',
+            'required': True,
+            'minlength': 1,
+            'maxlength': 1000,
+            'meta': {'doc': 'Why it may run.', 'narrower': 'free'},
         },
-        "approved_at": {
-            "type": "integer",
-            "required": True,
-            "min": 0,
-            "meta": {"doc": "When, in Unix seconds.", "narrower": "higher"},
+        'approved_at': {
+            'type': 'integer',
+            'required': True,
+            'min': 0,
+            'meta': {'doc': 'When, in Unix seconds.', 'narrower': 'higher'},
         },
-        "expires_at": {
-            "type": "integer",
-            "required": True,
-            "min": 1,
-            "meta": {"doc": "From when it is void, in Unix seconds.", "narrower": "lower"},
+        'expires_at': {
+            'type': 'integer',
+            'required': True,
+            'min': 1,
+            'meta': {'doc': 'From when it is void, in Unix seconds.', 'narrower': 'lower'},
         },
-        "accepts": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 200,
-            "schema": {"type": "string", "regex": "(?:[a-z0-9][a-z0-9-]{0,62}/)?[a-z0-9][a-z0-9-]{0,62}"},
-            "meta": {"doc": "Blockers that were unknown and are accepted for this one run.", "narrower": "subset"},
+        'accepts': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 200,
+            'schema': {'type': 'string', 'regex': '(?:[a-z0-9][a-z0-9-]{0,62}/)?[a-z0-9][a-z0-9-]{0,62}'},
+            'meta': {'doc': 'Blockers that were unknown and are accepted for this one run.', 'narrower': 'subset'},
         },
     },
-    "blocker/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["blocker/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'blocker/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['blocker/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "id": {
-            "type": "string",
-            "required": True,
-            "regex": "([a-z0-9-]{1,62}/)?[a-z][a-z0-9-]{0,62}",
-            "meta": {"doc": "The hazard, not the cure; also the file's name. An adapter's own are `adapter/id`."},
+        'id': {
+            'type': 'string',
+            'required': True,
+            'regex': '([a-z0-9-]{1,62}/)?[a-z][a-z0-9-]{0,62}',
+            'meta': {'doc': "The hazard, not the cure; also the file's name. An adapter's own are `adapter/id`."},
         },
-        "boundary": {
-            "type": "string",
-            "required": True,
-            "allowed": [
-                "cwd",
-                "declaredFiles",
-                "envKeys",
-                "logPath",
-                "registry",
-                "executionPreview",
-                "fileContract",
-                "image",
-                "mounts",
-                "network",
-                "process",
-                "resources",
-                "credentials",
-                "provider",
-                "session",
-                "artifacts",
-                "lifecycle",
-                "policy",
+        'boundary': {
+            'type': 'string',
+            'required': True,
+            'allowed': [
+                'cwd',
+                'declaredFiles',
+                'envKeys',
+                'logPath',
+                'registry',
+                'executionPreview',
+                'fileContract',
+                'image',
+                'mounts',
+                'network',
+                'process',
+                'resources',
+                'credentials',
+                'provider',
+                'session',
+                'artifacts',
+                'lifecycle',
+                'policy',
             ],
-            "meta": {"doc": "The boundary that would be crossed."},
+            'meta': {'doc': 'The boundary that would be crossed.'},
         },
-        "title": {
-            "type": "string",
-            "required": True,
-            "minlength": 1,
-            "maxlength": 120,
-            "meta": {"doc": "What is wrong, as the end of a sentence."},
+        'title': {
+            'type': 'string',
+            'required': True,
+            'minlength': 1,
+            'maxlength': 120,
+            'meta': {'doc': 'What is wrong, as the end of a sentence.'},
         },
-        "portable": {
-            "type": "boolean",
-            "required": True,
-            "meta": {"doc": "Whether every adapter reports it under this id."},
+        'portable': {'type': 'boolean', 'required': True, 'meta': {'doc': 'Whether every adapter reports it under this id.'}},
+        'status': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['active', 'retired'],
+            'meta': {'doc': 'Whether it is asked; a retired one stays explained.'},
         },
-        "status": {
-            "type": "string",
-            "required": True,
-            "allowed": ["active", "retired"],
-            "meta": {"doc": "Whether it is asked; a retired one stays explained."},
+        'since': {'type': 'integer', 'required': True, 'min': 1, 'meta': {'doc': 'The policy version that brought it.'}},
+        'phase': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['check', 'execute', 'launch'],
+            'meta': {'doc': 'The pass that asks it first; later passes ask it as well.'},
         },
-        "since": {
-            "type": "integer",
-            "required": True,
-            "min": 1,
-            "meta": {"doc": "The policy version that brought it."},
+        'operator': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['never', 'once'],
+            'meta': {'doc': 'Whether an operator may accept it for one run while it is unknown.'},
         },
-        "phase": {
-            "type": "string",
-            "required": True,
-            "allowed": ["check", "execute", "launch"],
-            "meta": {"doc": "The pass that asks it first; later passes ask it as well."},
+        'each': {
+            'type': 'string',
+            'required': True,
+            'nullable': True,
+            'meta': {'doc': 'A reference to a list whose elements are asked about one by one as `item`.'},
         },
-        "operator": {
-            "type": "string",
-            "required": True,
-            "allowed": ["never", "once"],
-            "meta": {"doc": "Whether an operator may accept it for one run while it is unknown."},
+        'unless': {
+            'type': 'list',
+            'required': True,
+            'unique': True,
+            'schema': {'type': 'string'},
+            'meta': {'doc': 'More special ids; silent for an element on which one of these failed.'},
         },
-        "each": {
-            "type": "string",
-            "required": True,
-            "nullable": True,
-            "meta": {"doc": "A reference to a list whose elements are asked about one by one as `item`."},
-        },
-        "unless": {
-            "type": "list",
-            "required": True,
-            "unique": True,
-            "schema": {"type": "string"},
-            "meta": {"doc": "More special ids; silent for an element on which one of these failed."},
-        },
-        "when": {
-            "required": True,
-            "anyof": [{"type": "string", "allowed": ["function", "raised"]}, {"type": "dict"}],
-            "meta": {
-                "doc": "A condition; `function` where the checker has one of the same name; `raised` where the checker reports it.",
+        'when': {
+            'required': True,
+            'anyof': [{'type': 'string', 'allowed': ['function', 'raised']}, {'type': 'dict'}],
+            'meta': {
+                'doc': 'A condition; `function` where the checker has one of the same name; `raised` where the checker reports it.',
             },
         },
-        "report": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "field": {
-                    "type": "string",
-                    "required": True,
-                    "meta": {"doc": "The dotted place; `[]` stands for the index of the element."},
+        'report': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'field': {
+                    'type': 'string',
+                    'required': True,
+                    'meta': {'doc': 'The dotted place; `[]` stands for the index of the element.'},
                 },
-                "found": {
-                    "type": "string",
-                    "required": True,
-                    "meta": {"doc": "The value found; one hole alone stands for the value itself."},
+                'found': {
+                    'type': 'string',
+                    'required': True,
+                    'meta': {'doc': 'The value found; one hole alone stands for the value itself.'},
                 },
-                "allowed": {
-                    "type": "list",
-                    "required": True,
-                    "schema": {"type": "string"},
-                    "meta": {"doc": "What may stand there instead."},
+                'allowed': {
+                    'type': 'list',
+                    'required': True,
+                    'schema': {'type': 'string'},
+                    'meta': {'doc': 'What may stand there instead.'},
                 },
             },
-            "meta": {"doc": "What a message shows; texts may have holes with references."},
+            'meta': {'doc': 'What a message shows; texts may have holes with references.'},
         },
-        "why": {"type": "string", "required": True, "minlength": 20, "meta": {"doc": "Why this stops a run."}},
-        "remedy": {
-            "type": "string",
-            "required": True,
-            "minlength": 10,
-            "meta": {"doc": "What the author can change so that it passes."},
+        'why': {'type': 'string', 'required': True, 'minlength': 20, 'meta': {'doc': 'Why this stops a run.'}},
+        'remedy': {
+            'type': 'string',
+            'required': True,
+            'minlength': 10,
+            'meta': {'doc': 'What the author can change so that it passes.'},
         },
-        "reference": {
-            "type": "list",
-            "required": True,
-            "schema": {"type": "string"},
-            "meta": {"doc": "Where it went wrong in public or which text defines the term."},
+        'reference': {
+            'type': 'list',
+            'required': True,
+            'schema': {'type': 'string'},
+            'meta': {'doc': 'Where it went wrong in public or which text defines the term.'},
         },
-        "cases": {
-            "type": "list",
-            "required": True,
-            "schema": {
-                "type": "dict",
-                "schema": {
-                    "name": {
-                        "type": "string",
-                        "required": True,
-                        "minlength": 1,
-                        "meta": {"doc": "The case as a fact."},
+        'cases': {
+            'type': 'list',
+            'required': True,
+            'schema': {
+                'type': 'dict',
+                'schema': {
+                    'name': {'type': 'string', 'required': True, 'minlength': 1, 'meta': {'doc': 'The case as a fact.'}},
+                    'phase': {
+                        'type': 'string',
+                        'allowed': ['check', 'execute', 'launch'],
+                        'default': 'check',
+                        'meta': {'doc': 'The pass to evaluate.'},
                     },
-                    "phase": {
-                        "type": "string",
-                        "allowed": ["check", "execute", "launch"],
-                        "default": "check",
-                        "meta": {"doc": "The pass to evaluate."},
+                    'set': {
+                        'type': 'dict',
+                        'default': {},
+                        'meta': {'doc': 'Values to put into the base input by dotted path.'},
                     },
-                    "set": {
-                        "type": "dict",
-                        "default": {},
-                        "meta": {"doc": "Values to put into the base input by dotted path."},
-                    },
-                    "remove": {"type": "string", "meta": {"doc": "A path to take out of the base input."}},
-                    "forget": {"type": "string", "meta": {"doc": "A fact to make unknown."}},
-                    "passes": {"type": "boolean", "meta": {"doc": "True where no blocker may come out."}},
-                    "blocks": {
-                        "type": "dict",
-                        "schema": {
-                            "field": {
-                                "type": "string",
-                                "required": True,
-                                "meta": {"doc": "The field that is reported."},
+                    'remove': {'type': 'string', 'meta': {'doc': 'A path to take out of the base input.'}},
+                    'forget': {'type': 'string', 'meta': {'doc': 'A fact to make unknown.'}},
+                    'passes': {'type': 'boolean', 'meta': {'doc': 'True where no blocker may come out.'}},
+                    'blocks': {
+                        'type': 'dict',
+                        'schema': {
+                            'field': {'type': 'string', 'required': True, 'meta': {'doc': 'The field that is reported.'}},
+                            'found': {'type': 'json', 'nullable': True, 'meta': {'doc': 'The value that is reported.'}},
+                            'allowed': {
+                                'type': 'list',
+                                'default': [],
+                                'meta': {'doc': 'The values that are reported as allowed.'},
                             },
-                            "found": {"type": "json", "nullable": True, "meta": {"doc": "The value that is reported."}},
-                            "allowed": {
-                                "type": "list",
-                                "default": [],
-                                "meta": {"doc": "The values that are reported as allowed."},
-                            },
-                            "because": {
-                                "type": "string",
-                                "allowed": ["fail", "unknown"],
-                                "default": "fail",
-                                "meta": {"doc": "Looked at or not."},
+                            'because': {
+                                'type': 'string',
+                                'allowed': ['fail', 'unknown'],
+                                'default': 'fail',
+                                'meta': {'doc': 'Looked at or not.'},
                             },
                         },
-                        "meta": {"doc": "What exactly must come out."},
+                        'meta': {'doc': 'What exactly must come out.'},
                     },
                 },
             },
-            "meta": {"doc": "Portable test vectors."},
+            'meta': {'doc': 'Portable test vectors.'},
         },
     },
-    "declaration/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["declaration/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'declaration/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['declaration/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "run_id": {
-            "type": "string",
-            "regex": "[a-z0-9][a-z0-9-]{0,62}",
-            "meta": {"doc": "The name of the run, never reusable; left out, the parent assigns one."},
+        'run_id': {
+            'type': 'string',
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {'doc': 'The name of the run, never reusable; left out, the parent assigns one.'},
         },
-        "workspace": {
-            "type": "string",
-            "regex": "[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
-            "meta": {"doc": "A name that the site knows; optional where it knows one."},
+        'workspace': {
+            'type': 'string',
+            'regex': '[A-Za-z0-9][A-Za-z0-9._-]{0,62}',
+            'meta': {'doc': 'A name that the site knows; optional where it knows one.'},
         },
-        "profile": {
-            "type": "string",
-            "required": True,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}",
-            "meta": {"doc": "The id of an isolation profile, an allowed pair with the adapter."},
+        'profile': {
+            'type': 'string',
+            'required': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {'doc': 'The id of an isolation profile, an allowed pair with the adapter.'},
         },
-        "adapter": {
-            "type": "string",
-            "required": True,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}",
-            "meta": {"doc": "Name and revision of an adapter, such as `exec@1`."},
+        'adapter': {
+            'type': 'string',
+            'required': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}',
+            'meta': {'doc': 'Name and revision of an adapter, such as `exec@1`.'},
         },
-        "level": {
-            "type": "string",
-            "allowed": ["logical", "workspace", "worktree", "container"],
-            "meta": {"doc": "The level that the driver requires at least."},
+        'level': {
+            'type': 'string',
+            'allowed': ['logical', 'workspace', 'worktree', 'container'],
+            'meta': {'doc': 'The level that the driver requires at least.'},
         },
-        "cwd": {
-            "type": "string",
-            "minlength": 1,
-            "maxlength": 4096,
-            "meta": {"doc": "The workspace's root; compared, never used as a path."},
+        'cwd': {
+            'type': 'string',
+            'minlength': 1,
+            'maxlength': 4096,
+            'meta': {'doc': "The workspace's root; compared, never used as a path."},
         },
-        "declared_files": {
-            "type": "list",
-            "required": True,
-            "schema": {"type": "string", "minlength": 1, "maxlength": 4096},
-            "meta": {
-                "doc": "Existing files that the run may inspect, relative to the workspace; an empty list means none."
-            },
+        'declared_files': {
+            'type': 'list',
+            'required': True,
+            'schema': {'type': 'string', 'minlength': 1, 'maxlength': 4096},
+            'meta': {'doc': 'Existing files that the run may inspect, relative to the workspace; an empty list means none.'},
         },
-        "env_keys": {
-            "type": "list",
-            "required": True,
-            "schema": {"type": "string", "regex": "[A-Za-z_][A-Za-z0-9_]*", "maxlength": 255},
-            "meta": {"doc": "Environment keys that are passed; the values come from the site."},
+        'env_keys': {
+            'type': 'list',
+            'required': True,
+            'schema': {'type': 'string', 'regex': '[A-Za-z_][A-Za-z0-9_]*', 'maxlength': 255},
+            'meta': {'doc': 'Environment keys that are passed; the values come from the site.'},
         },
-        "log_path": {
-            "type": "string",
-            "minlength": 1,
-            "maxlength": 4096,
-            "meta": {"doc": "The log, relative to the site's state directory; left out, the parent assigns one."},
+        'log_path': {
+            'type': 'string',
+            'minlength': 1,
+            'maxlength': 4096,
+            'meta': {'doc': "The log, relative to the site's state directory; left out, the parent assigns one."},
         },
-        "registry_path": {
-            "type": "string",
-            "minlength": 1,
-            "maxlength": 4096,
-            "meta": {"doc": "The registry, to have it checked against the site's."},
+        'registry_path': {
+            'type': 'string',
+            'minlength': 1,
+            'maxlength': 4096,
+            'meta': {'doc': "The registry, to have it checked against the site's."},
         },
-        "execution": {
-            "type": "dict",
-            "schema": {
-                "argv": {
-                    "type": "list",
-                    "required": True,
-                    "minlength": 1,
-                    "schema": {"type": "string"},
-                    "meta": {"doc": "Program and arguments, each a text of its own; no shell reads them."},
+        'execution': {
+            'type': 'dict',
+            'schema': {
+                'argv': {
+                    'type': 'list',
+                    'required': True,
+                    'minlength': 1,
+                    'schema': {'type': 'string'},
+                    'meta': {'doc': 'Program and arguments, each a text of its own; no shell reads them.'},
                 },
             },
-            "meta": {"doc": "What is run, for adapters that take an argument vector."},
+            'meta': {'doc': 'What is run, for adapters that take an argument vector.'},
         },
-        "file_contract": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "mode": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["mutation", "read-only"],
-                    "meta": {"doc": "Whether the run may change files at all."},
+        'file_contract': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'mode': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['mutation', 'read-only'],
+                    'meta': {'doc': 'Whether the run may change files at all.'},
                 },
-                "allowed_paths": {
-                    "type": "list",
-                    "minlength": 1,
-                    "schema": {"type": "string", "minlength": 1, "maxlength": 4096},
-                    "meta": {"doc": "What may change: exact paths, `dir/**`, or `**`."},
+                'allowed_paths': {
+                    'type': 'list',
+                    'minlength': 1,
+                    'schema': {'type': 'string', 'minlength': 1, 'maxlength': 4096},
+                    'meta': {'doc': 'What may change: exact paths, `dir/**`, or `**`.'},
                 },
             },
-            "meta": {"doc": "What the tree is compared with after the run."},
+            'meta': {'doc': 'What the tree is compared with after the run.'},
         },
-        "input": {
-            "type": "dict",
-            "schema": {
-                "system": {"type": "string", "maxlength": 1048576, "meta": {"doc": "System instructions."}},
-                "prompt": {"type": "string", "required": True, "maxlength": 1048576, "meta": {"doc": "The prompt."}},
+        'input': {
+            'type': 'dict',
+            'schema': {
+                'system': {'type': 'string', 'maxlength': 1048576, 'meta': {'doc': 'System instructions.'}},
+                'prompt': {'type': 'string', 'required': True, 'maxlength': 1048576, 'meta': {'doc': 'The prompt.'}},
             },
-            "meta": {"doc": "What the agent is told, for adapters that take a prompt."},
+            'meta': {'doc': 'What the agent is told, for adapters that take a prompt.'},
         },
-        "model": {
-            "type": "string",
-            "regex": "[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}",
-            "meta": {"doc": "A name that the site offers."},
+        'model': {
+            'type': 'string',
+            'regex': '[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}',
+            'meta': {'doc': 'A name that the site offers.'},
         },
-        "session": {
-            "type": "dict",
-            "schema": {
-                "intent": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["new", "resume"],
-                    "meta": {"doc": "Whether a session begins or goes on."},
+        'session': {
+            'type': 'dict',
+            'schema': {
+                'intent': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['new', 'resume'],
+                    'meta': {'doc': 'Whether a session begins or goes on.'},
                 },
-                "id": {"type": "string", "minlength": 1, "maxlength": 200, "meta": {"doc": "The session to resume."}},
+                'id': {'type': 'string', 'minlength': 1, 'maxlength': 200, 'meta': {'doc': 'The session to resume.'}},
             },
-            "meta": {"doc": "The agent's conversation."},
+            'meta': {'doc': "The agent's conversation."},
         },
-        "execute": {
-            "type": "boolean",
-            "default": False,
-            "meta": {"doc": "Whether it is meant to run; preview is the default."},
+        'execute': {
+            'type': 'boolean',
+            'default': False,
+            'meta': {'doc': 'Whether it is meant to run; preview is the default.'},
         },
     },
-    "levels/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["levels/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'levels/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['levels/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "base": {
-            "type": "string",
-            "required": True,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}",
-            "meta": {"doc": "The level whose claims every higher one needs as well.", "narrower": "equal"},
+        'base': {
+            'type': 'string',
+            'required': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {'doc': 'The level whose claims every higher one needs as well.', 'narrower': 'equal'},
         },
-        "boundaries": {
-            "type": "dict",
-            "required": True,
-            "minlength": 1,
-            "maxlength": 64,
-            "keysrules": {"type": "string", "regex": "[a-z][A-Za-z]{0,62}"},
-            "valuesrules": {"type": "string", "minlength": 1, "maxlength": 300, "meta": {"narrower": "free"}},
-            "meta": {"doc": "What each boundary means.", "narrower": "equal"},
+        'boundaries': {
+            'type': 'dict',
+            'required': True,
+            'minlength': 1,
+            'maxlength': 64,
+            'keysrules': {'type': 'string', 'regex': '[a-z][A-Za-z]{0,62}'},
+            'valuesrules': {'type': 'string', 'minlength': 1, 'maxlength': 300, 'meta': {'narrower': 'free'}},
+            'meta': {'doc': 'What each boundary means.', 'narrower': 'equal'},
         },
-        "levels": {
-            "type": "list",
-            "required": True,
-            "minlength": 2,
-            "maxlength": 16,
-            "schema": {
-                "type": "dict",
-                "schema": {
-                    "id": {
-                        "type": "string",
-                        "required": True,
-                        "regex": "[a-z0-9][a-z0-9-]{0,62}",
-                        "meta": {"doc": "The word for it.", "narrower": "equal"},
+        'levels': {
+            'type': 'list',
+            'required': True,
+            'minlength': 2,
+            'maxlength': 16,
+            'schema': {
+                'type': 'dict',
+                'schema': {
+                    'id': {
+                        'type': 'string',
+                        'required': True,
+                        'regex': '[a-z0-9][a-z0-9-]{0,62}',
+                        'meta': {'doc': 'The word for it.', 'narrower': 'equal'},
                     },
-                    "title": {
-                        "type": "string",
-                        "required": True,
-                        "minlength": 1,
-                        "maxlength": 300,
-                        "meta": {"doc": "What a run of this level is held to.", "narrower": "free"},
+                    'title': {
+                        'type': 'string',
+                        'required': True,
+                        'minlength': 1,
+                        'maxlength': 300,
+                        'meta': {'doc': 'What a run of this level is held to.', 'narrower': 'free'},
                     },
-                    "claims": {
-                        "type": "list",
-                        "required": True,
-                        "maxlength": 64,
-                        "schema": {
-                            "type": "dict",
-                            "schema": {
-                                "id": {
-                                    "type": "string",
-                                    "required": True,
-                                    "regex": "[a-z0-9][a-z0-9-]{0,62}",
-                                    "meta": {"doc": "The name of the claim.", "narrower": "equal"},
+                    'claims': {
+                        'type': 'list',
+                        'required': True,
+                        'maxlength': 64,
+                        'schema': {
+                            'type': 'dict',
+                            'schema': {
+                                'id': {
+                                    'type': 'string',
+                                    'required': True,
+                                    'regex': '[a-z0-9][a-z0-9-]{0,62}',
+                                    'meta': {'doc': 'The name of the claim.', 'narrower': 'equal'},
                                 },
-                                "boundary": {
-                                    "type": "string",
-                                    "required": True,
-                                    "regex": "[a-z][A-Za-z]{0,62}",
-                                    "meta": {"doc": "The boundary about which it says something.", "narrower": "equal"},
+                                'boundary': {
+                                    'type': 'string',
+                                    'required': True,
+                                    'regex': '[a-z][A-Za-z]{0,62}',
+                                    'meta': {'doc': 'The boundary about which it says something.', 'narrower': 'equal'},
                                 },
-                                "strength": {
-                                    "type": "string",
-                                    "required": True,
-                                    "allowed": ["declared", "observed", "attested", "exercised"],
-                                    "meta": {
-                                        "doc": "The evidence that it needs.",
-                                        "narrower": {"ordered": ["exercised", "attested", "observed", "declared"]},
+                                'strength': {
+                                    'type': 'string',
+                                    'required': True,
+                                    'allowed': ['declared', 'observed', 'attested', 'exercised'],
+                                    'meta': {
+                                        'doc': 'The evidence that it needs.',
+                                        'narrower': {'ordered': ['exercised', 'attested', 'observed', 'declared']},
                                     },
                                 },
-                                "confirmed": {
-                                    "type": "string",
-                                    "required": True,
-                                    "allowed": ["check", "attested", "terminal"],
-                                    "meta": {
-                                        "doc": "Where it is confirmed: by the check, on the held process, or in the terminal receipt.",
-                                        "narrower": {"ordered": ["terminal", "attested", "check"]},
+                                'confirmed': {
+                                    'type': 'string',
+                                    'required': True,
+                                    'allowed': ['check', 'attested', 'terminal'],
+                                    'meta': {
+                                        'doc': 'Where it is confirmed: by the check, on the held process, or in the terminal receipt.',
+                                        'narrower': {'ordered': ['terminal', 'attested', 'check']},
                                     },
                                 },
-                                "declared": {
-                                    "type": "dict",
-                                    "nullable": True,
-                                    "default": None,
-                                    "meta": {
-                                        "doc": "A condition on the profile, or null where the boundary's own blockers decide.",
-                                        "narrower": "equal",
+                                'declared': {
+                                    'type': 'dict',
+                                    'nullable': True,
+                                    'default': None,
+                                    'meta': {
+                                        'doc': "A condition on the profile, or null where the boundary's own blockers decide.",
+                                        'narrower': 'equal',
+                                    },
+                                },
+                                'fields': {
+                                    'type': 'list',
+                                    'default': [],
+                                    'unique': True,
+                                    'maxlength': 64,
+                                    'schema': {'type': 'string', 'minlength': 1, 'maxlength': 200},
+                                    'meta': {
+                                        'doc': 'The places of a held run on which it rests, all that lies below each included.',
+                                        'narrower': 'superset',
                                     },
                                 },
                             },
                         },
-                        "meta": {"doc": "What it needs beside the claims of the base level.", "narrower": "equal"},
+                        'meta': {'doc': 'What it needs beside the claims of the base level.', 'narrower': 'equal'},
                     },
                 },
             },
-            "meta": {"doc": "The levels, weakest first.", "narrower": "equal"},
+            'meta': {'doc': 'The levels, weakest first.', 'narrower': 'equal'},
         },
     },
-    "list/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["list/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'list/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['list/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "id": {
-            "type": "string",
-            "required": True,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}",
-            "meta": {"doc": "The name by which conditions refer to it.", "narrower": "free"},
+        'id': {
+            'type': 'string',
+            'required': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {'doc': 'The name by which conditions refer to it.', 'narrower': 'free'},
         },
-        "title": {
-            "type": "string",
-            "required": True,
-            "minlength": 1,
-            "maxlength": 300,
-            "meta": {"doc": "What its words have in common.", "narrower": "free"},
+        'title': {
+            'type': 'string',
+            'required': True,
+            'minlength': 1,
+            'maxlength': 300,
+            'meta': {'doc': 'What its words have in common.', 'narrower': 'free'},
         },
-        "names": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 5000,
-            "schema": {"type": "string", "minlength": 1, "maxlength": 300},
-            "meta": {
-                "doc": "Whole words, in the order in which they are used where order matters.",
-                "narrower": "equal",
-            },
+        'names': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 5000,
+            'schema': {'type': 'string', 'minlength': 1, 'maxlength': 300},
+            'meta': {'doc': 'Whole words, in the order in which they are used where order matters.', 'narrower': 'equal'},
         },
-        "prefixes": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 1000,
-            "schema": {"type": "string", "minlength": 1, "maxlength": 300},
-            "meta": {"doc": "Beginnings of words.", "narrower": "equal"},
+        'prefixes': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 1000,
+            'schema': {'type': 'string', 'minlength': 1, 'maxlength': 300},
+            'meta': {'doc': 'Beginnings of words.', 'narrower': 'equal'},
         },
-        "suffixes": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 1000,
-            "schema": {"type": "string", "minlength": 1, "maxlength": 300},
-            "meta": {"doc": "Ends of words.", "narrower": "equal"},
+        'suffixes': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 1000,
+            'schema': {'type': 'string', 'minlength': 1, 'maxlength': 300},
+            'meta': {'doc': 'Ends of words.', 'narrower': 'equal'},
         },
-        "ignore_case": {
-            "type": "boolean",
-            "default": False,
-            "meta": {
-                "doc": "Whether words are compared in lower case; the list is then written so.",
-                "narrower": "equal",
-            },
+        'ignore_case': {
+            'type': 'boolean',
+            'default': False,
+            'meta': {'doc': 'Whether words are compared in lower case; the list is then written so.', 'narrower': 'equal'},
         },
-        "shapes": {
-            "type": "list",
-            "default": [],
-            "maxlength": 500,
-            "schema": {
-                "type": "dict",
-                "schema": {
-                    "name": {
-                        "type": "string",
-                        "required": True,
-                        "minlength": 1,
-                        "maxlength": 100,
-                        "meta": {"doc": "What such a value is, in words.", "narrower": "equal"},
+        'shapes': {
+            'type': 'list',
+            'default': [],
+            'maxlength': 500,
+            'schema': {
+                'type': 'dict',
+                'schema': {
+                    'name': {
+                        'type': 'string',
+                        'required': True,
+                        'minlength': 1,
+                        'maxlength': 100,
+                        'meta': {'doc': 'What such a value is, in words.', 'narrower': 'equal'},
                     },
-                    "pattern": {
-                        "type": "string",
-                        "required": True,
-                        "minlength": 1,
-                        "maxlength": 1000,
-                        "meta": {
-                            "doc": "A regular expression that is searched for anywhere in a value.",
-                            "narrower": "equal",
+                    'pattern': {
+                        'type': 'string',
+                        'required': True,
+                        'minlength': 1,
+                        'maxlength': 1000,
+                        'meta': {
+                            'doc': 'A regular expression that is searched for anywhere in a value.',
+                            'narrower': 'equal',
                         },
                     },
                 },
             },
-            "meta": {"doc": "Kinds of values.", "narrower": "equal"},
+            'meta': {'doc': 'Kinds of values.', 'narrower': 'equal'},
         },
     },
-    "profile/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["profile/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'profile/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['profile/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "id": {
-            "type": "string",
-            "required": True,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}",
-            "meta": {
-                "doc": "The name by which declarations and sites refer to it; released profiles never change.",
-                "narrower": "free",
+        'id': {
+            'type': 'string',
+            'required': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {
+                'doc': 'The name by which declarations and sites refer to it; released profiles never change.',
+                'narrower': 'free',
             },
         },
-        "title": {
-            "type": "string",
-            "default": "",
-            "maxlength": 200,
-            "meta": {"doc": "One line for people.", "narrower": "free"},
+        'title': {
+            'type': 'string',
+            'default': '',
+            'maxlength': 200,
+            'meta': {'doc': 'One line for people.', 'narrower': 'free'},
         },
-        "extends": {
-            "type": "string",
-            "nullable": True,
-            "default": None,
-            "meta": {
-                "doc": "The id of a profile that this one narrows; only what changes is written then.",
-                "narrower": "free",
+        'extends': {
+            'type': 'string',
+            'nullable': True,
+            'default': None,
+            'meta': {
+                'doc': 'The id of a profile that this one narrows; only what changes is written then.',
+                'narrower': 'free',
             },
         },
-        "launcher": {
-            "type": "string",
-            "required": True,
-            "allowed": ["bwrap", "docker", "letta", "local", "worktree"],
-            "meta": {"doc": "The runtime that starts the run.", "narrower": "equal"},
+        'launcher': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['bwrap', 'docker', 'letta', 'local', 'worktree'],
+            'meta': {'doc': 'The runtime that starts the run.', 'narrower': 'equal'},
         },
-        "level": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "minimum": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["logical", "workspace", "worktree", "container"],
-                    "meta": {
-                        "doc": "The level that a run needs where its declaration asks for none.",
-                        "narrower": {"ordered": ["container", "worktree", "workspace", "logical"]},
+        'level': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'minimum': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['logical', 'workspace', 'worktree', 'container'],
+                    'meta': {
+                        'doc': 'The level that a run needs where its declaration asks for none.',
+                        'narrower': {'ordered': ['container', 'worktree', 'workspace', 'logical']},
                     },
                 },
-                "promises": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["logical", "workspace", "worktree", "container"],
-                    "meta": {
-                        "doc": "The highest level that a run can earn; a promise of more lets more declarations pass.",
-                        "narrower": {"ordered": ["logical", "workspace", "worktree", "container"]},
-                    },
-                },
-            },
-            "meta": {"doc": "Which levels this profile stands for.", "narrower": "fields"},
-        },
-        "workspace": {
-            "type": "dict",
-            "required": True,
-            "nullable": True,
-            "schema": {
-                "access": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["read", "write"],
-                    "meta": {
-                        "doc": "Whether the worker may change files of the workspace.",
-                        "narrower": {"ordered": ["read", "write"]},
-                    },
-                },
-                "git": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["absent", "read-only", "writable"],
-                    "meta": {
-                        "doc": "How the top-level `.git` is seen.",
-                        "narrower": {"ordered": ["absent", "read-only", "writable"]},
-                    },
-                },
-                "source": {
-                    "type": "string",
-                    "default": "site",
-                    "allowed": ["lease", "site"],
-                    "meta": {
-                        "doc": "Whose directory it is: a root that the site names, or a bounded lease.",
-                        "narrower": "equal",
+                'promises': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['logical', 'workspace', 'worktree', 'container'],
+                    'meta': {
+                        'doc': 'The highest level that a run can earn; a promise of more lets more declarations pass.',
+                        'narrower': {'ordered': ['logical', 'workspace', 'worktree', 'container']},
                     },
                 },
             },
-            "meta": {"doc": "The project directory; null for none.", "narrower": "fields", "absent": "narrowest"},
+            'meta': {'doc': 'Which levels this profile stands for.', 'narrower': 'fields'},
         },
-        "state": {
-            "type": "dict",
-            "nullable": True,
-            "default": None,
-            "schema": {
-                "access": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["read", "write"],
-                    "meta": {
-                        "doc": "Whether the worker may change its own persistent state.",
-                        "narrower": {"ordered": ["read", "write"]},
+        'workspace': {
+            'type': 'dict',
+            'required': True,
+            'nullable': True,
+            'schema': {
+                'access': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['read', 'write'],
+                    'meta': {
+                        'doc': 'Whether the worker may change files of the workspace.',
+                        'narrower': {'ordered': ['read', 'write']},
+                    },
+                },
+                'git': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['absent', 'read-only', 'writable'],
+                    'meta': {
+                        'doc': 'How the top-level `.git` is seen.',
+                        'narrower': {'ordered': ['absent', 'read-only', 'writable']},
+                    },
+                },
+                'source': {
+                    'type': 'string',
+                    'default': 'site',
+                    'allowed': ['lease', 'site'],
+                    'meta': {
+                        'doc': 'Whose directory it is: a root that the site names, or a bounded lease.',
+                        'narrower': 'equal',
                     },
                 },
             },
-            "meta": {
-                "doc": "The adapter's persistent directory, always a lease; null for none.",
-                "narrower": "fields",
-                "absent": "narrowest",
-            },
+            'meta': {'doc': 'The project directory; null for none.', 'narrower': 'fields', 'absent': 'narrowest'},
         },
-        "root": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "system": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["host", "image", "read-only"],
-                    "meta": {
-                        "doc": "What of the host's system tree is seen: none of it (image), its tools, or all as it is.",
-                        "narrower": {"ordered": ["image", "read-only", "host"]},
+        'state': {
+            'type': 'dict',
+            'nullable': True,
+            'default': None,
+            'schema': {
+                'access': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['read', 'write'],
+                    'meta': {
+                        'doc': 'Whether the worker may change its own persistent state.',
+                        'narrower': {'ordered': ['read', 'write']},
                     },
                 },
             },
-            "meta": {"doc": "The root file system of the run.", "narrower": "fields"},
+            'meta': {
+                'doc': "The adapter's persistent directory, always a lease; null for none.",
+                'narrower': 'fields',
+                'absent': 'narrowest',
+            },
         },
-        "network": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "mode": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["broker", "host", "none"],
-                    "meta": {
-                        "doc": "Loopback of its own namespace only, one broker socket beside it, or the host's network.",
-                        "narrower": {"ordered": ["none", "broker", "host"]},
+        'root': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'system': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['host', 'image', 'read-only'],
+                    'meta': {
+                        'doc': "What of the host's system tree is seen: none of it (image), its tools, or all as it is.",
+                        'narrower': {'ordered': ['image', 'read-only', 'host']},
                     },
                 },
             },
-            "meta": {"doc": "What the run can reach.", "narrower": "fields"},
+            'meta': {'doc': 'The root file system of the run.', 'narrower': 'fields'},
         },
-        "process": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "uid": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["caller", "worker"],
-                    "meta": {
-                        "doc": "Whom the run is on the host: an unprivileged worker, or whoever calls.",
-                        "narrower": {"ordered": ["worker", "caller"]},
-                    },
-                },
-                "capabilities": {
-                    "type": "list",
-                    "default": [],
-                    "unique": True,
-                    "maxlength": 64,
-                    "schema": {"type": "string", "regex": "CAP_[A-Z][A-Z_]{0,40}"},
-                    "meta": {
-                        "doc": "The Linux capabilities that the run keeps; an empty list drops all.",
-                        "narrower": "subset",
-                    },
-                },
-                "no_new_privs": {
-                    "type": "boolean",
-                    "required": True,
-                    "meta": {
-                        "doc": "Whether executing a program can never add privileges.",
-                        "narrower": {"ordered": [True, False]},
-                    },
-                },
-                "seccomp": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["default", "none"],
-                    "meta": {"doc": "The filter of system calls.", "narrower": {"ordered": ["default", "none"]}},
-                },
-                "user_namespaces": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["allowed", "none"],
-                    "meta": {
-                        "doc": "Whether the run may make user namespaces of its own.",
-                        "narrower": {"ordered": ["none", "allowed"]},
+        'network': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'mode': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['broker', 'host', 'none'],
+                    'meta': {
+                        'doc': "Loopback of its own namespace only, one broker socket beside it, or the host's network.",
+                        'narrower': {'ordered': ['none', 'broker', 'host']},
                     },
                 },
             },
-            "meta": {"doc": "Identity and privilege.", "narrower": "fields"},
+            'meta': {'doc': 'What the run can reach.', 'narrower': 'fields'},
         },
-        "image": {
-            "type": "string",
-            "nullable": True,
-            "default": None,
-            "regex": "[a-z0-9][a-z0-9-]{0,62}",
-            "meta": {
-                "doc": "The name under which the site pins the container image; null where there is none.",
-                "narrower": "equal",
-            },
-        },
-        "argv": {
-            "type": "string",
-            "required": True,
-            "allowed": ["listed", "typed"],
-            "meta": {
-                "doc": "Which argument vectors run: only whole ones that the site lists, or any typed one.",
-                "narrower": {"ordered": ["listed", "typed"]},
-            },
-        },
-        "environment": {
-            "type": "dict",
-            "default": {"fixed": {}, "allowed_keys": []},
-            "schema": {
-                "fixed": {
-                    "type": "dict",
-                    "default": {},
-                    "maxlength": 256,
-                    "keysrules": {"type": "string", "regex": "[A-Za-z_][A-Za-z0-9_]*", "maxlength": 255},
-                    "valuesrules": {"type": "string", "maxlength": 4096, "meta": {"narrower": "equal", "hidden": True}},
-                    "meta": {"doc": "Variables that are always set, with their values.", "narrower": "entries"},
+        'process': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'uid': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['caller', 'worker'],
+                    'meta': {
+                        'doc': 'Whom the run is on the host: an unprivileged worker, or whoever calls.',
+                        'narrower': {'ordered': ['worker', 'caller']},
+                    },
                 },
-                "allowed_keys": {
-                    "type": "list",
-                    "default": [],
-                    "unique": True,
-                    "maxlength": 256,
-                    "schema": {"type": "string", "regex": "[A-Za-z_][A-Za-z0-9_]*", "maxlength": 255},
-                    "meta": {
-                        "doc": "Keys that a declaration may name; an empty list allows none.",
-                        "narrower": "subset",
+                'capabilities': {
+                    'type': 'list',
+                    'default': [],
+                    'unique': True,
+                    'maxlength': 64,
+                    'schema': {'type': 'string', 'regex': 'CAP_[A-Z][A-Z_]{0,40}'},
+                    'meta': {
+                        'doc': 'The Linux capabilities that the run keeps; an empty list drops all.',
+                        'narrower': 'subset',
+                    },
+                },
+                'no_new_privs': {
+                    'type': 'boolean',
+                    'required': True,
+                    'meta': {
+                        'doc': 'Whether executing a program can never add privileges.',
+                        'narrower': {'ordered': [True, False]},
+                    },
+                },
+                'seccomp': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['default', 'none'],
+                    'meta': {'doc': 'The filter of system calls.', 'narrower': {'ordered': ['default', 'none']}},
+                },
+                'user_namespaces': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['allowed', 'none'],
+                    'meta': {
+                        'doc': 'Whether the run may make user namespaces of its own.',
+                        'narrower': {'ordered': ['none', 'allowed']},
                     },
                 },
             },
-            "meta": {"doc": "All that the worker's environment can hold.", "narrower": "fields"},
+            'meta': {'doc': 'Identity and privilege.', 'narrower': 'fields'},
         },
-        "limits": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "wall_clock": {
-                    "type": "duration",
-                    "required": True,
-                    "meta": {"doc": "How long a run may take, in milliseconds.", "narrower": "lower"},
+        'image': {
+            'type': 'string',
+            'nullable': True,
+            'default': None,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {
+                'doc': 'The name under which the site pins the container image; null where there is none.',
+                'narrower': 'equal',
+            },
+        },
+        'argv': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['listed', 'typed'],
+            'meta': {
+                'doc': 'Which argument vectors run: only whole ones that the site lists, or any typed one.',
+                'narrower': {'ordered': ['listed', 'typed']},
+            },
+        },
+        'environment': {
+            'type': 'dict',
+            'default': {'fixed': {}, 'allowed_keys': []},
+            'schema': {
+                'fixed': {
+                    'type': 'dict',
+                    'default': {},
+                    'maxlength': 256,
+                    'keysrules': {'type': 'string', 'regex': '[A-Za-z_][A-Za-z0-9_]*', 'maxlength': 255},
+                    'valuesrules': {'type': 'string', 'maxlength': 4096, 'meta': {'narrower': 'equal', 'hidden': True}},
+                    'meta': {'doc': 'Variables that are always set, with their values.', 'narrower': 'entries'},
                 },
-                "output": {
-                    "type": "bytes",
-                    "required": True,
-                    "meta": {"doc": "Output of the worker that is taken, in bytes.", "narrower": "lower"},
+                'allowed_keys': {
+                    'type': 'list',
+                    'default': [],
+                    'unique': True,
+                    'maxlength': 256,
+                    'schema': {'type': 'string', 'regex': '[A-Za-z_][A-Za-z0-9_]*', 'maxlength': 255},
+                    'meta': {'doc': 'Keys that a declaration may name; an empty list allows none.', 'narrower': 'subset'},
                 },
-                "diagnostics": {
-                    "type": "bytes",
-                    "nullable": True,
-                    "default": None,
-                    "meta": {"doc": "Diagnostic output beside a result frame, in bytes.", "narrower": "lower"},
+            },
+            'meta': {'doc': "All that the worker's environment can hold.", 'narrower': 'fields'},
+        },
+        'limits': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'wall_clock': {
+                    'type': 'duration',
+                    'required': True,
+                    'meta': {'doc': 'How long a run may take, in milliseconds.', 'narrower': 'lower'},
                 },
-                "trace": {
-                    "type": "bytes",
-                    "nullable": True,
-                    "default": None,
-                    "meta": {"doc": "Trace events beside a result, in bytes.", "narrower": "lower"},
+                'output': {
+                    'type': 'bytes',
+                    'required': True,
+                    'meta': {'doc': 'Output of the worker that is taken, in bytes.', 'narrower': 'lower'},
                 },
-                "processes": {
-                    "type": "integer",
-                    "min": 1,
-                    "required": True,
-                    "nullable": True,
-                    "meta": {"doc": "Processes and threads at one time, a count.", "narrower": "lower"},
+                'diagnostics': {
+                    'type': 'bytes',
+                    'nullable': True,
+                    'default': None,
+                    'meta': {'doc': 'Diagnostic output beside a result frame, in bytes.', 'narrower': 'lower'},
                 },
-                "open_files": {
-                    "type": "integer",
-                    "min": 1,
-                    "required": True,
-                    "nullable": True,
-                    "meta": {"doc": "Open descriptors of one process, a count.", "narrower": "lower"},
+                'trace': {
+                    'type': 'bytes',
+                    'nullable': True,
+                    'default': None,
+                    'meta': {'doc': 'Trace events beside a result, in bytes.', 'narrower': 'lower'},
                 },
-                "file_size": {
-                    "type": "bytes",
-                    "required": True,
-                    "nullable": True,
-                    "meta": {
-                        "doc": "Size of one file, in bytes; a backstop and no bound on the disk in use.",
-                        "narrower": "lower",
+                'processes': {
+                    'type': 'integer',
+                    'min': 1,
+                    'required': True,
+                    'nullable': True,
+                    'meta': {'doc': 'Processes and threads at one time, a count.', 'narrower': 'lower'},
+                },
+                'open_files': {
+                    'type': 'integer',
+                    'min': 1,
+                    'required': True,
+                    'nullable': True,
+                    'meta': {'doc': 'Open descriptors of one process, a count.', 'narrower': 'lower'},
+                },
+                'file_size': {
+                    'type': 'bytes',
+                    'required': True,
+                    'nullable': True,
+                    'meta': {
+                        'doc': 'Size of one file, in bytes; a backstop and no bound on the disk in use.',
+                        'narrower': 'lower',
                     },
                 },
-                "memory": {
-                    "type": "bytes",
-                    "nullable": True,
-                    "default": None,
-                    "meta": {"doc": "Memory of the whole run together, in bytes.", "narrower": "lower"},
+                'memory': {
+                    'type': 'bytes',
+                    'nullable': True,
+                    'default': None,
+                    'meta': {'doc': 'Memory of the whole run together, in bytes.', 'narrower': 'lower'},
                 },
-                "cpu": {
-                    "type": "integer",
-                    "min": 1,
-                    "nullable": True,
-                    "default": None,
-                    "meta": {
-                        "doc": "Processor time for each unit of time, in thousandths of one processor.",
-                        "narrower": "lower",
+                'cpu': {
+                    'type': 'integer',
+                    'min': 1,
+                    'nullable': True,
+                    'default': None,
+                    'meta': {
+                        'doc': 'Processor time for each unit of time, in thousandths of one processor.',
+                        'narrower': 'lower',
                     },
                 },
-                "tmp": {
-                    "type": "bytes",
-                    "required": True,
-                    "nullable": True,
-                    "meta": {"doc": "The in-memory `/tmp`, in bytes.", "narrower": "lower"},
+                'tmp': {
+                    'type': 'bytes',
+                    'required': True,
+                    'nullable': True,
+                    'meta': {'doc': 'The in-memory `/tmp`, in bytes.', 'narrower': 'lower'},
                 },
-                "home": {
-                    "type": "bytes",
-                    "nullable": True,
-                    "default": None,
-                    "meta": {"doc": "The in-memory home directory, in bytes.", "narrower": "lower"},
+                'home': {
+                    'type': 'bytes',
+                    'nullable': True,
+                    'default': None,
+                    'meta': {'doc': 'The in-memory home directory, in bytes.', 'narrower': 'lower'},
                 },
-                "shm": {
-                    "type": "bytes",
-                    "required": True,
-                    "nullable": True,
-                    "meta": {"doc": "Shared memory at `/dev/shm`, in bytes.", "narrower": "lower"},
+                'shm': {
+                    'type': 'bytes',
+                    'required': True,
+                    'nullable': True,
+                    'meta': {'doc': 'Shared memory at `/dev/shm`, in bytes.', 'narrower': 'lower'},
                 },
-                "argv": {
-                    "type": "bytes",
-                    "default": 1048576,
-                    "meta": {"doc": "All arguments of the program together, in bytes.", "narrower": "lower"},
+                'argv': {
+                    'type': 'bytes',
+                    'default': 1048576,
+                    'meta': {'doc': 'All arguments of the program together, in bytes.', 'narrower': 'lower'},
                 },
-                "declared_files": {
-                    "type": "integer",
-                    "min": 1,
-                    "default": 10000,
-                    "meta": {"doc": "Files that a declaration may name, a count.", "narrower": "lower"},
+                'declared_files': {
+                    'type': 'integer',
+                    'min': 1,
+                    'default': 10000,
+                    'meta': {'doc': 'Files that a declaration may name, a count.', 'narrower': 'lower'},
                 },
-                "env_keys": {
-                    "type": "integer",
-                    "min": 1,
-                    "default": 256,
-                    "meta": {"doc": "Environment keys that a declaration may name, a count.", "narrower": "lower"},
+                'env_keys': {
+                    'type': 'integer',
+                    'min': 1,
+                    'default': 256,
+                    'meta': {'doc': 'Environment keys that a declaration may name, a count.', 'narrower': 'lower'},
                 },
-                "env_bytes": {
-                    "type": "bytes",
-                    "default": 131072,
-                    "meta": {"doc": "All names and values of the environment together, in bytes.", "narrower": "lower"},
+                'env_bytes': {
+                    'type': 'bytes',
+                    'default': 131072,
+                    'meta': {'doc': 'All names and values of the environment together, in bytes.', 'narrower': 'lower'},
                 },
-                "tree_entries": {
-                    "type": "integer",
-                    "default": 200000,
-                    "min": 1,
-                    "meta": {
-                        "doc": "Entries of one granted tree that the parent looks through before the run, a count.",
-                        "narrower": "lower",
+                'tree_entries': {
+                    'type': 'integer',
+                    'default': 200000,
+                    'min': 1,
+                    'meta': {
+                        'doc': 'Entries of one granted tree that the parent looks through before the run, a count.',
+                        'narrower': 'lower',
                     },
                 },
             },
-            "meta": {"doc": "Bounds of one run; null is no bound.", "narrower": "fields"},
+            'meta': {'doc': 'Bounds of one run; null is no bound.', 'narrower': 'fields'},
         },
-        "quotas": {
-            "type": "dict",
-            "nullable": True,
-            "default": None,
-            "schema": {
-                "workspace": {
-                    "type": "dict",
-                    "required": True,
-                    "schema": {
-                        "bytes": {
-                            "type": "bytes",
-                            "required": True,
-                            "meta": {"doc": "All of the workspace lease together, in bytes.", "narrower": "lower"},
+        'quotas': {
+            'type': 'dict',
+            'nullable': True,
+            'default': None,
+            'schema': {
+                'workspace': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'bytes': {
+                            'type': 'bytes',
+                            'required': True,
+                            'meta': {'doc': 'All of the workspace lease together, in bytes.', 'narrower': 'lower'},
                         },
-                        "inodes": {
-                            "type": "integer",
-                            "min": 1,
-                            "required": True,
-                            "meta": {
-                                "doc": "Files and directories of the workspace lease, a count.",
-                                "narrower": "lower",
-                            },
+                        'inodes': {
+                            'type': 'integer',
+                            'min': 1,
+                            'required': True,
+                            'meta': {'doc': 'Files and directories of the workspace lease, a count.', 'narrower': 'lower'},
                         },
                     },
-                    "meta": {"doc": "Bound of the workspace lease.", "narrower": "fields"},
+                    'meta': {'doc': 'Bound of the workspace lease.', 'narrower': 'fields'},
                 },
-                "state": {
-                    "type": "dict",
-                    "required": True,
-                    "schema": {
-                        "bytes": {
-                            "type": "bytes",
-                            "required": True,
-                            "meta": {"doc": "All of the state lease together, in bytes.", "narrower": "lower"},
+                'state': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'bytes': {
+                            'type': 'bytes',
+                            'required': True,
+                            'meta': {'doc': 'All of the state lease together, in bytes.', 'narrower': 'lower'},
                         },
-                        "inodes": {
-                            "type": "integer",
-                            "min": 1,
-                            "required": True,
-                            "meta": {"doc": "Files and directories of the state lease, a count.", "narrower": "lower"},
-                        },
-                    },
-                    "meta": {"doc": "Bound of the state lease.", "narrower": "fields"},
-                },
-            },
-            "meta": {
-                "doc": "Totals that the host must enforce on leased directories; null where nothing is bounded.",
-                "narrower": "fields",
-                "absent": "widest",
-            },
-        },
-        "provider": {
-            "type": ["none", "dict"],
-            "nullable": True,
-            "default": None,
-            "schema": {
-                "requests": {
-                    "type": "integer",
-                    "min": 1,
-                    "required": True,
-                    "meta": {"doc": "Requests to the model provider in one run, a count.", "narrower": "lower"},
-                },
-                "request_bytes": {
-                    "type": "bytes",
-                    "required": True,
-                    "meta": {"doc": "All requests together, in bytes.", "narrower": "lower"},
-                },
-                "response_bytes": {
-                    "type": "bytes",
-                    "required": True,
-                    "meta": {"doc": "All responses together, in bytes.", "narrower": "lower"},
-                },
-                "tokens": {
-                    "type": "integer",
-                    "min": 1,
-                    "required": True,
-                    "meta": {"doc": "The most tokens that one request may ask for, a count.", "narrower": "lower"},
-                },
-                "deadline": {
-                    "type": "duration",
-                    "required": True,
-                    "meta": {"doc": "How long the lease lasts, in milliseconds.", "narrower": "lower"},
-                },
-            },
-            "meta": {
-                "doc": "Bounds of the provider lease; none where the run has no provider.",
-                "narrower": "fields",
-                "absent": "narrowest",
-            },
-        },
-        "output": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "log": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["lifecycle", "none", "worker"],
-                    "meta": {
-                        "doc": "What the run's log holds: nothing, the parent's lines, or the worker's capped output.",
-                        "narrower": {"ordered": ["none", "lifecycle", "worker"]},
-                    },
-                },
-                "artifact": {
-                    "type": "string",
-                    "required": True,
-                    "allowed": ["none", "text"],
-                    "meta": {
-                        "doc": "What a result frame may carry beyond its status.",
-                        "narrower": {"ordered": ["none", "text"]},
-                    },
-                },
-            },
-            "meta": {"doc": "What of a run is kept.", "narrower": "fields"},
-        },
-        "proves": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 100,
-            "schema": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}"},
-            "meta": {
-                "doc": "Claims that the launcher must show of every run beside those of the levels.",
-                "narrower": "superset",
-            },
-        },
-        "evidence": {
-            "type": "dict",
-            "default": {"canary": None},
-            "schema": {
-                "canary": {
-                    "type": "dict",
-                    "required": True,
-                    "nullable": True,
-                    "schema": {
-                        "max_age": {
-                            "type": "duration",
-                            "required": True,
-                            "meta": {
-                                "doc": "How old evidence of a canary may be, in milliseconds.",
-                                "narrower": "lower",
-                            },
+                        'inodes': {
+                            'type': 'integer',
+                            'min': 1,
+                            'required': True,
+                            'meta': {'doc': 'Files and directories of the state lease, a count.', 'narrower': 'lower'},
                         },
                     },
-                    "meta": {
-                        "doc": "Which canary evidence counts; null if none does.",
-                        "narrower": "fields",
-                        "absent": "narrowest",
-                    },
+                    'meta': {'doc': 'Bound of the state lease.', 'narrower': 'fields'},
                 },
             },
-            "meta": {"doc": "Evidence beside the launch itself.", "narrower": "fields"},
+            'meta': {
+                'doc': 'Totals that the host must enforce on leased directories; null where nothing is bounded.',
+                'narrower': 'fields',
+                'absent': 'widest',
+            },
         },
-        "activation": {
-            "type": "dict",
-            "required": True,
-            "schema": {
-                "requires": {
-                    "type": "list",
-                    "required": True,
-                    "unique": True,
-                    "schema": {"type": "string", "allowed": ["canary", "launcher", "quota"]},
-                    "meta": {
-                        "doc": "Kinds of evidence that must be on the host before the profile may be used.",
-                        "narrower": "superset",
-                    },
+        'provider': {
+            'type': ['none', 'dict'],
+            'nullable': True,
+            'default': None,
+            'schema': {
+                'requests': {
+                    'type': 'integer',
+                    'min': 1,
+                    'required': True,
+                    'meta': {'doc': 'Requests to the model provider in one run, a count.', 'narrower': 'lower'},
+                },
+                'request_bytes': {
+                    'type': 'bytes',
+                    'required': True,
+                    'meta': {'doc': 'All requests together, in bytes.', 'narrower': 'lower'},
+                },
+                'response_bytes': {
+                    'type': 'bytes',
+                    'required': True,
+                    'meta': {'doc': 'All responses together, in bytes.', 'narrower': 'lower'},
+                },
+                'tokens': {
+                    'type': 'integer',
+                    'min': 1,
+                    'required': True,
+                    'meta': {'doc': 'The most tokens that one request may ask for, a count.', 'narrower': 'lower'},
+                },
+                'deadline': {
+                    'type': 'duration',
+                    'required': True,
+                    'meta': {'doc': 'How long the lease lasts, in milliseconds.', 'narrower': 'lower'},
                 },
             },
-            "meta": {"doc": "What a site needs before it can use the profile.", "narrower": "fields"},
+            'meta': {
+                'doc': 'Bounds of the provider lease; none where the run has no provider.',
+                'narrower': 'fields',
+                'absent': 'narrowest',
+            },
         },
-        "still_allowed": {
-            "type": "list",
-            "default": [],
-            "maxlength": 100,
-            "schema": {
-                "type": "dict",
-                "schema": {
-                    "act": {
-                        "type": "string",
-                        "required": True,
-                        "regex": "[a-z0-9][a-z0-9-]{0,62}",
-                        "meta": {"doc": "The id of a canary's act.", "narrower": "equal"},
+        'output': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'log': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['lifecycle', 'none', 'worker'],
+                    'meta': {
+                        'doc': "What the run's log holds: nothing, the parent's lines, or the worker's capped output.",
+                        'narrower': {'ordered': ['none', 'lifecycle', 'worker']},
                     },
-                    "reason": {
-                        "type": "string",
-                        "required": True,
-                        "minlength": 1,
-                        "maxlength": 500,
-                        "meta": {"doc": "Why that is acceptable here.", "narrower": "free"},
+                },
+                'artifact': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['none', 'text'],
+                    'meta': {
+                        'doc': 'What a result frame may carry beyond its status.',
+                        'narrower': {'ordered': ['none', 'text']},
                     },
                 },
             },
-            "meta": {"doc": "Acts of the canary that stay possible in this sandbox.", "narrower": "subset"},
+            'meta': {'doc': 'What of a run is kept.', 'narrower': 'fields'},
+        },
+        'proves': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 100,
+            'schema': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}'},
+            'meta': {
+                'doc': 'Claims that the launcher must show of every run beside those of the levels.',
+                'narrower': 'superset',
+            },
+        },
+        'evidence': {
+            'type': 'dict',
+            'default': {'canary': None},
+            'schema': {
+                'canary': {
+                    'type': 'dict',
+                    'required': True,
+                    'nullable': True,
+                    'schema': {
+                        'max_age': {
+                            'type': 'duration',
+                            'required': True,
+                            'meta': {'doc': 'How old evidence of a canary may be, in milliseconds.', 'narrower': 'lower'},
+                        },
+                    },
+                    'meta': {
+                        'doc': 'Which canary evidence counts; null if none does.',
+                        'narrower': 'fields',
+                        'absent': 'narrowest',
+                    },
+                },
+            },
+            'meta': {'doc': 'Evidence beside the launch itself.', 'narrower': 'fields'},
+        },
+        'activation': {
+            'type': 'dict',
+            'required': True,
+            'schema': {
+                'requires': {
+                    'type': 'list',
+                    'required': True,
+                    'unique': True,
+                    'schema': {'type': 'string', 'allowed': ['canary', 'launcher', 'quota']},
+                    'meta': {
+                        'doc': 'Kinds of evidence that must be on the host before the profile may be used.',
+                        'narrower': 'superset',
+                    },
+                },
+            },
+            'meta': {'doc': 'What a site needs before it can use the profile.', 'narrower': 'fields'},
+        },
+        'still_allowed': {
+            'type': 'list',
+            'default': [],
+            'maxlength': 100,
+            'schema': {
+                'type': 'dict',
+                'schema': {
+                    'act': {
+                        'type': 'string',
+                        'required': True,
+                        'regex': '[a-z0-9][a-z0-9-]{0,62}',
+                        'meta': {'doc': "The id of a canary's act.", 'narrower': 'equal'},
+                    },
+                    'reason': {
+                        'type': 'string',
+                        'required': True,
+                        'minlength': 1,
+                        'maxlength': 500,
+                        'meta': {'doc': 'Why that is acceptable here.', 'narrower': 'free'},
+                    },
+                },
+            },
+            'meta': {'doc': 'Acts of the canary that stay possible in this sandbox.', 'narrower': 'subset'},
         },
     },
-    "site/v1": {
-        "prespawn": {
-            "type": "string",
-            "required": True,
-            "allowed": ["site/v1"],
-            "meta": {"doc": "What this document is; always its first key.", "narrower": "free"},
+    'site/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['site/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        "state_dir": {
-            "type": "string",
-            "required": True,
-            "maxlength": 4096,
-            "regex": "(?:~/|/)[^\\x00-\\x1f\\x7f]+",
-            "meta": {
-                "form": "a path that begins with `/` or `~/`, without control characters",
-                "doc": "Where the registry, receipts, canaries and approvals lie; outside every workspace and mount.",
-                "narrower": "equal",
+        'state_dir': {
+            'type': 'string',
+            'required': True,
+            'maxlength': 4096,
+            'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+            'meta': {
+                'form': 'a path that begins with `/` or `~/`, without control characters',
+                'doc': 'Where the registry, receipts, canaries and approvals lie; outside every workspace and mount.',
+                'narrower': 'equal',
             },
         },
-        "workspaces": {
-            "type": "dict",
-            "required": True,
-            "maxlength": 1000,
-            "keysrules": {"type": "string", "regex": "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"},
-            "valuesrules": {
-                "type": "dict",
-                "schema": {
-                    "root": {
-                        "type": "string",
-                        "required": True,
-                        "maxlength": 4096,
-                        "regex": "\\.|(?:~/|/)[^\\x00-\\x1f\\x7f]*",
-                        "meta": {
-                            "form": "`.`, or a path that begins with `/` or `~/`, without control characters",
-                            "doc": "The directory: absolute, below the home (`~/`), or `.` for the caller's current one.",
-                            "narrower": "equal",
+        'workspaces': {
+            'type': 'dict',
+            'required': True,
+            'maxlength': 1000,
+            'keysrules': {'type': 'string', 'regex': '[A-Za-z0-9][A-Za-z0-9._-]{0,62}'},
+            'valuesrules': {
+                'type': 'dict',
+                'schema': {
+                    'root': {
+                        'type': 'string',
+                        'required': True,
+                        'maxlength': 4096,
+                        'regex': '\\.|(?:~/|/)[^\\x00-\\x1f\\x7f]*',
+                        'meta': {
+                            'form': '`.`, or a path that begins with `/` or `~/`, without control characters',
+                            'doc': "The directory: absolute, below the home (`~/`), or `.` for the caller's current one.",
+                            'narrower': 'equal',
                         },
                     },
-                    "reports": {
-                        "type": "string",
-                        "required": True,
-                        "maxlength": 4096,
-                        "regex": "(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*",
-                        "meta": {
-                            "form": "a relative path without `.`, `..`, empty parts and control characters",
-                            "doc": "Where the logs of its runs lie, relative to the state directory.",
-                            "narrower": "equal",
+                    'reports': {
+                        'type': 'string',
+                        'required': True,
+                        'maxlength': 4096,
+                        'regex': '(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
+                        'meta': {
+                            'form': 'a relative path without `.`, `..`, empty parts and control characters',
+                            'doc': 'Where the logs of its runs lie, relative to the state directory.',
+                            'narrower': 'equal',
                         },
                     },
-                    "protected_paths": {
-                        "type": "list",
-                        "default": [],
-                        "unique": True,
-                        "maxlength": 1000,
-                        "schema": {
-                            "type": "string",
-                            "maxlength": 4096,
-                            "regex": "(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*",
-                            "meta": {"form": "a relative path without `.`, `..`, empty parts and control characters"},
+                    'protected_paths': {
+                        'type': 'list',
+                        'default': [],
+                        'unique': True,
+                        'maxlength': 1000,
+                        'schema': {
+                            'type': 'string',
+                            'maxlength': 4096,
+                            'regex': '(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
+                            'meta': {'form': 'a relative path without `.`, `..`, empty parts and control characters'},
                         },
-                        "meta": {
-                            "doc": "Paths that no declaration may name and no run may change, relative to the root.",
-                            "narrower": "superset",
-                        },
-                    },
-                    "toolchains": {
-                        "type": "list",
-                        "default": [],
-                        "unique": True,
-                        "maxlength": 100,
-                        "schema": {"type": "string", "regex": "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"},
-                        "meta": {"doc": "Names of the toolchains that its runs see, read-only.", "narrower": "subset"},
-                    },
-                    "state": {
-                        "type": "string",
-                        "nullable": True,
-                        "default": None,
-                        "maxlength": 4096,
-                        "regex": "(?:~/|/)[^\\x00-\\x1f\\x7f]+",
-                        "meta": {
-                            "form": "a path that begins with `/` or `~/`, without control characters",
-                            "doc": "The second directory of a lease, for the adapter's state; null for none.",
-                            "narrower": "equal",
+                        'meta': {
+                            'doc': 'Paths that no declaration may name and no run may change, relative to the root.',
+                            'narrower': 'superset',
                         },
                     },
-                },
-                "meta": {"narrower": "fields"},
-            },
-            "meta": {"doc": "The project directories by name.", "narrower": "entries"},
-        },
-        "lease_root": {
-            "type": "string",
-            "nullable": True,
-            "default": None,
-            "maxlength": 4096,
-            "regex": "(?:~/|/)[^\\x00-\\x1f\\x7f]+",
-            "meta": {
-                "form": "a path that begins with `/` or `~/`, without control characters",
-                "doc": "The directory below which every lease lies; null where there are none.",
-                "narrower": "equal",
-            },
-        },
-        "toolchains": {
-            "type": "dict",
-            "default": {},
-            "maxlength": 100,
-            "keysrules": {"type": "string", "regex": "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"},
-            "valuesrules": {
-                "type": ["string", "dict"],
-                "regex": "(?:~/|/)[^\\x00-\\x1f\\x7f]+",
-                "schema": {
-                    "path": {
-                        "type": "string",
-                        "required": True,
-                        "maxlength": 4096,
-                        "regex": "(?:~/|/)[^\\x00-\\x1f\\x7f]+",
-                        "meta": {
-                            "form": "a path that begins with `/` or `~/`, without control characters",
-                            "doc": "The version directory, mounted read-only at the same path.",
-                            "narrower": "equal",
+                    'toolchains': {
+                        'type': 'list',
+                        'default': [],
+                        'unique': True,
+                        'maxlength': 100,
+                        'schema': {'type': 'string', 'regex': '[A-Za-z0-9][A-Za-z0-9._-]{0,62}'},
+                        'meta': {'doc': 'Names of the toolchains that its runs see, read-only.', 'narrower': 'subset'},
+                    },
+                    'state': {
+                        'type': 'string',
+                        'nullable': True,
+                        'default': None,
+                        'maxlength': 4096,
+                        'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                        'meta': {
+                            'form': 'a path that begins with `/` or `~/`, without control characters',
+                            'doc': "The second directory of a lease, for the adapter's state; null for none.",
+                            'narrower': 'equal',
                         },
                     },
                 },
-                "meta": {
-                    "form": "a path that begins with `/` or `~/`, without control characters",
-                    "narrower": "equal",
-                },
+                'meta': {'narrower': 'fields'},
             },
-            "meta": {"doc": "Version directories of tools by name.", "narrower": "entries"},
+            'meta': {'doc': 'The project directories by name.', 'narrower': 'entries'},
         },
-        "activated": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 1000,
-            "schema": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}(?:@sha256:[0-9a-f]{64})?"},
-            "meta": {
-                "doc": "Profiles that may be used; with `@` and a digest only in that very form.",
-                "narrower": "subset",
+        'lease_root': {
+            'type': 'string',
+            'nullable': True,
+            'default': None,
+            'maxlength': 4096,
+            'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+            'meta': {
+                'form': 'a path that begins with `/` or `~/`, without control characters',
+                'doc': 'The directory below which every lease lies; null where there are none.',
+                'narrower': 'equal',
             },
         },
-        "pairs": {
-            "type": "list",
-            "default": [],
-            "unique": True,
-            "maxlength": 1000,
-            "schema": {
-                "type": "dict",
-                "schema": {
-                    "adapter": {
-                        "type": "string",
-                        "required": True,
-                        "regex": "[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}",
-                        "meta": {"doc": "Name and revision of an adapter.", "narrower": "equal"},
-                    },
-                    "profile": {
-                        "type": "string",
-                        "required": True,
-                        "regex": "[a-z0-9][a-z0-9-]{0,62}",
-                        "meta": {"doc": "Id of a profile.", "narrower": "equal"},
+        'toolchains': {
+            'type': 'dict',
+            'default': {},
+            'maxlength': 100,
+            'keysrules': {'type': 'string', 'regex': '[A-Za-z0-9][A-Za-z0-9._-]{0,62}'},
+            'valuesrules': {
+                'type': ['string', 'dict'],
+                'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                'schema': {
+                    'path': {
+                        'type': 'string',
+                        'required': True,
+                        'maxlength': 4096,
+                        'regex': '(?:~/|/)[^\\x00-\\x1f\\x7f]+',
+                        'meta': {
+                            'form': 'a path that begins with `/` or `~/`, without control characters',
+                            'doc': 'The version directory, mounted read-only at the same path.',
+                            'narrower': 'equal',
+                        },
                     },
                 },
+                'meta': {'form': 'a path that begins with `/` or `~/`, without control characters', 'narrower': 'equal'},
             },
-            "meta": {"doc": "Combinations of adapter and profile that a declaration may name.", "narrower": "subset"},
+            'meta': {'doc': 'Version directories of tools by name.', 'narrower': 'entries'},
         },
-        "callers": {
-            "type": "dict",
-            "default": {},
-            "maxlength": 100,
-            "keysrules": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}"},
-            "valuesrules": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}", "meta": {"narrower": "equal"}},
-            "meta": {
-                "doc": "For each kind of caller, which the driver states, the one profile that it must use.",
-                "narrower": "equal",
+        'activated': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 1000,
+            'schema': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}(?:@sha256:[0-9a-f]{64})?'},
+            'meta': {
+                'doc': 'Profiles that may be used; with `@` and a digest only in that very form.',
+                'narrower': 'subset',
             },
         },
-        "approvals": {
-            "type": "dict",
-            "default": {
-                "directory": "approvals",
-                "require_separate_approver": False,
-                "driver_may_approve": "nothing",
-                "lifetime": 3600000,
-            },
-            "schema": {
-                "directory": {
-                    "type": "string",
-                    "default": "approvals",
-                    "maxlength": 4096,
-                    "regex": "/?(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*",
-                    "meta": {
-                        "form": "a path, absolute or relative, without `.`, `..`, empty parts and control characters",
-                        "doc": "Where approvals are believed, absolute or relative to the state directory.",
-                        "narrower": "equal",
+        'pairs': {
+            'type': 'list',
+            'default': [],
+            'unique': True,
+            'maxlength': 1000,
+            'schema': {
+                'type': 'dict',
+                'schema': {
+                    'adapter': {
+                        'type': 'string',
+                        'required': True,
+                        'regex': '[a-z0-9][a-z0-9-]{0,62}@[1-9][0-9]{0,5}',
+                        'meta': {'doc': 'Name and revision of an adapter.', 'narrower': 'equal'},
                     },
-                },
-                "require_separate_approver": {
-                    "type": "boolean",
-                    "default": False,
-                    "meta": {
-                        "doc": "Whether an approver with the run's own uid is refused.",
-                        "narrower": {"ordered": [True, False]},
-                    },
-                },
-                "driver_may_approve": {
-                    "type": "string",
-                    "default": "nothing",
-                    "allowed": ["blocker-free", "nothing"],
-                    "meta": {
-                        "doc": "What the driver may approve in the operator's place.",
-                        "narrower": {"ordered": ["nothing", "blocker-free"]},
-                    },
-                },
-                "lifetime": {
-                    "type": "duration",
-                    "default": 3600000,
-                    "meta": {
-                        "doc": "How long an approval lasts unless its operator says otherwise, in milliseconds.",
-                        "narrower": "lower",
+                    'profile': {
+                        'type': 'string',
+                        'required': True,
+                        'regex': '[a-z0-9][a-z0-9-]{0,62}',
+                        'meta': {'doc': 'Id of a profile.', 'narrower': 'equal'},
                     },
                 },
             },
-            "meta": {"doc": "Who may approve.", "narrower": "fields"},
+            'meta': {'doc': 'Combinations of adapter and profile that a declaration may name.', 'narrower': 'subset'},
         },
-        "argv": {
-            "type": "dict",
-            "default": {},
-            "maxlength": 1000,
-            "keysrules": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}"},
-            "valuesrules": {
-                "type": "list",
-                "unique": True,
-                "maxlength": 10000,
-                "schema": {"type": "list", "minlength": 1, "maxlength": 10000, "schema": {"type": "string"}},
-                "meta": {"narrower": "subset"},
+        'callers': {
+            'type': 'dict',
+            'default': {},
+            'maxlength': 100,
+            'keysrules': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}'},
+            'valuesrules': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}', 'meta': {'narrower': 'equal'}},
+            'meta': {
+                'doc': 'For each kind of caller, which the driver states, the one profile that it must use.',
+                'narrower': 'equal',
             },
-            "meta": {"doc": "Whole argument vectors that a profile with listed ones runs.", "narrower": "entries"},
         },
-        "env": {
-            "type": "dict",
-            "default": {},
-            "maxlength": 256,
-            "keysrules": {"type": "string", "regex": "[A-Za-z_][A-Za-z0-9_]*", "maxlength": 255},
-            "valuesrules": {"type": "string", "maxlength": 131072, "meta": {"narrower": "equal", "hidden": True}},
-            "meta": {"doc": "Values of environment keys that declarations may name.", "narrower": "entries"},
-        },
-        "images": {
-            "type": "dict",
-            "default": {},
-            "maxlength": 100,
-            "keysrules": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}"},
-            "valuesrules": {
-                "type": "string",
-                "regex": "(?:[a-z0-9][a-z0-9._/:-]{0,254}@)?sha256:[0-9a-f]{64}",
-                "meta": {"narrower": "equal"},
+        'approvals': {
+            'type': 'dict',
+            'default': {
+                'directory': 'approvals',
+                'require_separate_approver': False,
+                'driver_may_approve': 'nothing',
+                'lifetime': 3600000,
             },
-            "meta": {"doc": "The pinned image of each name that a profile uses.", "narrower": "entries"},
+            'schema': {
+                'directory': {
+                    'type': 'string',
+                    'default': 'approvals',
+                    'maxlength': 4096,
+                    'regex': '/?(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*(?:/(?:[^/\\x00-\\x1f\\x7f.]|\\.[^/\\x00-\\x1f\\x7f.]|\\.\\.[^/\\x00-\\x1f\\x7f])[^/\\x00-\\x1f\\x7f]*)*',
+                    'meta': {
+                        'form': 'a path, absolute or relative, without `.`, `..`, empty parts and control characters',
+                        'doc': 'Where approvals are believed, absolute or relative to the state directory.',
+                        'narrower': 'equal',
+                    },
+                },
+                'require_separate_approver': {
+                    'type': 'boolean',
+                    'default': False,
+                    'meta': {
+                        'doc': "Whether an approver with the run's own uid is refused.",
+                        'narrower': {'ordered': [True, False]},
+                    },
+                },
+                'driver_may_approve': {
+                    'type': 'string',
+                    'default': 'nothing',
+                    'allowed': ['blocker-free', 'nothing'],
+                    'meta': {
+                        'doc': "What the driver may approve in the operator's place.",
+                        'narrower': {'ordered': ['nothing', 'blocker-free']},
+                    },
+                },
+                'lifetime': {
+                    'type': 'duration',
+                    'default': 3600000,
+                    'meta': {
+                        'doc': 'How long an approval lasts unless its operator says otherwise, in milliseconds.',
+                        'narrower': 'lower',
+                    },
+                },
+            },
+            'meta': {'doc': 'Who may approve.', 'narrower': 'fields'},
         },
-        "providers": {
-            "type": "dict",
-            "default": {},
-            "maxlength": 100,
-            "keysrules": {"type": "string", "regex": "[a-z0-9][a-z0-9-]{0,62}"},
-            "valuesrules": {"type": "dict", "meta": {"narrower": "equal", "hidden": True}},
-            "meta": {"doc": "Routes to model providers and where their credentials come from.", "narrower": "entries"},
+        'argv': {
+            'type': 'dict',
+            'default': {},
+            'maxlength': 1000,
+            'keysrules': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}'},
+            'valuesrules': {
+                'type': 'list',
+                'unique': True,
+                'maxlength': 10000,
+                'schema': {'type': 'list', 'minlength': 1, 'maxlength': 10000, 'schema': {'type': 'string'}},
+                'meta': {'narrower': 'subset'},
+            },
+            'meta': {'doc': 'Whole argument vectors that a profile with listed ones runs.', 'narrower': 'entries'},
+        },
+        'env': {
+            'type': 'dict',
+            'default': {},
+            'maxlength': 256,
+            'keysrules': {'type': 'string', 'regex': '[A-Za-z_][A-Za-z0-9_]*', 'maxlength': 255},
+            'valuesrules': {'type': 'string', 'maxlength': 131072, 'meta': {'narrower': 'equal', 'hidden': True}},
+            'meta': {'doc': 'Values of environment keys that declarations may name.', 'narrower': 'entries'},
+        },
+        'images': {
+            'type': 'dict',
+            'default': {},
+            'maxlength': 100,
+            'keysrules': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}'},
+            'valuesrules': {
+                'type': 'string',
+                'regex': '(?:[a-z0-9][a-z0-9._/:-]{0,254}@)?sha256:[0-9a-f]{64}',
+                'meta': {'narrower': 'equal'},
+            },
+            'meta': {'doc': 'The pinned image of each name that a profile uses.', 'narrower': 'entries'},
+        },
+        'providers': {
+            'type': 'dict',
+            'default': {},
+            'maxlength': 100,
+            'keysrules': {'type': 'string', 'regex': '[a-z0-9][a-z0-9-]{0,62}'},
+            'valuesrules': {'type': 'dict', 'meta': {'narrower': 'equal', 'hidden': True}},
+            'meta': {'doc': 'Routes to model providers and where their credentials come from.', 'narrower': 'entries'},
         },
     },
 }

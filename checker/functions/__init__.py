@@ -6,7 +6,7 @@ pure, like every condition, and must answer alike or ``Unknown`` when a fact is 
 
 from __future__ import annotations
 
-from . import argv, contract, level, names, policy, resources
+from . import argv, contract, held, level, names, policy, resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,6 @@ if TYPE_CHECKING:
 
 FUNCTIONS: Mapping[str, Function] = {
     function.__name__.replace("_", "-"): function
-    for module in (argv, contract, level, names, policy, resources)
+    for module in (argv, contract, held, level, names, policy, resources)
     for function in module.FUNCTIONS
 }

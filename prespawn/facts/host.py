@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SWITCH = "setpriv"  # how root's launcher becomes the worker
 LOCALTIME = "/etc/localtime"
+PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
+_ANY_CHILD, _ADMIN_ALONE = 1, 2  # the highest scopes in which anybody may trace a child, and in which root may
 
 
 def host(look: Look, owner: Any) -> HostFact:
@@ -33,7 +35,7 @@ def host(look: Look, owner: Any) -> HostFact:
         switch = ABSENT if uid == look.uid else on_search_path(look, SWITCH) is not None
     return HostFact(
         uid=look.uid, worker_uid=uid, worker_gid=gid, identity_switch=switch,
-        zoneinfo=_link_text(LOCALTIME), system=_system(look.lists["system-tree"].names),
+        traces=_traces(look.uid), zoneinfo=_link_text(LOCALTIME), system=_system(look.lists["system-tree"].names),
     )  # fmt: skip
 
 
@@ -65,6 +67,17 @@ def _group_of(uid: int) -> int:
         return pwd.getpwuid(uid).pw_gid
     except KeyError:
         return int(content("/proc/sys/kernel/overflowgid"))
+
+
+def _traces(uid: int) -> Any:
+    """Say whether a parent may trace its own child; ``ABSENT`` where the kernel has no such switch."""
+    try:
+        scope = int(content(PTRACE_SCOPE))
+    except FileNotFoundError:
+        return ABSENT
+    except (OSError, ValueError) as error:
+        return why(error, PTRACE_SCOPE)
+    return scope <= (_ADMIN_ALONE if uid == 0 else _ANY_CHILD)
 
 
 def _system(names: Iterable[str]) -> Any:

@@ -51,7 +51,7 @@ def runtime(
     fact = RuntimeFact(
         name=name, shipped=profile.launcher in launchers, found=True,
         enforces=(*always, *launchers.get(profile.launcher, ())),
-        path=ABSENT, version=ABSENT, digest=ABSENT, works=ABSENT, reachable=ABSENT, attests=False,
+        path=ABSENT, version=ABSENT, digest=ABSENT, works=ABSENT, reachable=ABSENT, attests=name == BWRAP,
     )  # fmt: skip
     if name == NONE:
         return fact, -1

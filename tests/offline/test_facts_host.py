@@ -14,7 +14,7 @@ from prespawn.facts.look import Look
 from prespawn.facts.runtime import boot, version_key, works_key
 from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.codec import encode
-from prespawn.policy.known import ABSENT
+from prespawn.policy.known import ABSENT, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +55,31 @@ def test_worker_of_root_is_the_owner_of_the_workspace(world: World, monkeypatch:
     os.chown(world.root, 0, 0)
     fact = world.facts(look=without).host
     assert (fact.worker_uid, fact.identity_switch) == (0, ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("scope", "uid", "traces"),
+    [("0", 1000, True), ("1", 1000, True), ("2", 1000, False), ("2", 0, True), ("3", 1000, False), ("3", 0, False)],
+)
+def test_scope_of_ptrace_says_who_may_trace_a_child(
+    scope: str, uid: int, traces: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch = tmp_path / "ptrace_scope"
+    switch.write_text(f"{scope}\n")
+    monkeypatch.setattr(host, "PTRACE_SCOPE", str(switch))
+    assert host._traces(uid) is traces
+
+
+def test_kernel_without_a_scope_of_ptrace_has_nothing_to_say(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "PTRACE_SCOPE", str(tmp_path / "missing"))
+    assert host._traces(1000) is ABSENT
+
+
+def test_scope_of_ptrace_that_is_no_number_is_unknown(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = tmp_path / "ptrace_scope"
+    switch.write_text("odd\n")
+    monkeypatch.setattr(host, "PTRACE_SCOPE", str(switch))
+    assert isinstance(host._traces(1000), Unknown)
 
 
 def test_owner_without_an_account_gets_the_overflow_group(world: World) -> None:
@@ -124,7 +149,7 @@ def found(world: World, memo: dict[str, object] | None = None, *profiles: Any) -
 def test_runtime_is_found_on_the_search_path(world: World, bwrap: str) -> None:
     fact = found(world)
     assert (fact.name, fact.shipped, fact.found, fact.path, fact.reachable) == ("bwrap", True, True, bwrap, True)
-    assert (fact.digest, fact.version, fact.works, fact.attests) == (digest_bytes(b"a program"), ABSENT, ABSENT, False)
+    assert (fact.digest, fact.version, fact.works, fact.attests) == (digest_bytes(b"a program"), ABSENT, ABSENT, True)
     assert fact.enforces == ("limits.wall_clock",)
 
 
