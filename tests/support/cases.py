@@ -60,7 +60,7 @@ def expected(id: str, case: Mapping[str, Any]) -> list[dict[str, Any]]:
     if "blocks" not in case:
         return []
     blocks = {"found": None, **case["blocks"], "id": id}
-    level = {"id": LEVEL_UNKNOWN, "field": "level", "found": None, "allowed": [], "because": "unknown"}
+    level: dict[str, Any] = {"id": LEVEL_UNKNOWN, "field": "level", "found": None, "allowed": [], "because": "unknown"}
     return sorted([blocks, level] if blocks["because"] == "unknown" else [blocks], key=lambda one: str(one["id"]))
 
 
