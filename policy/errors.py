@@ -23,6 +23,14 @@ class HostError(PrespawnError):
     """The host could not do what the plan needs; nothing of the work has run."""
 
 
+class ShortfallError(HostError):
+    """The held run is not what its plan means, and was ended; ``verdict`` is the one that says where."""
+
+    def __init__(self, id: str, message: str, verdict: object) -> None:
+        super().__init__(id, message)
+        self.verdict = verdict
+
+
 class ReadError(InputError):
     """A document that was refused, and where: ``line`` and ``column`` count from 1, 0 where no place is known.
 

@@ -773,6 +773,477 @@ TABLES: dict[str, Any] = {
             },
         ),
     ),
+    'receipt/v1': (
+        (
+            'dict',
+            {
+                'prespawn': (True, (('string', None, ('receipt/v1',), 0, None, None),)),
+                'kind': (True, (('string', None, ('launch', 'attestation'), 0, None, None),)),
+                'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'previous': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None), ('null',))),
+                'at': (True, (('integer', 0, 9007199254740991),)),
+                'launch': (
+                    True,
+                    (
+                        (
+                            'dict',
+                            {
+                                'digests': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'declaration': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                                'policy': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                                'facts': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                                'blockers': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                                'plan': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                                'argv': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                            },
+                                        ),
+                                    ),
+                                ),
+                                'profile': (True, (('string', None, None, 1, 128, None),)),
+                                'adapter': (True, (('string', None, None, 1, 128, None),)),
+                                'level': (True, (('string', None, None, 1, 64, None),)),
+                                'approval': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'origin': (
+                                                    True,
+                                                    (
+                                                        (
+                                                            'string',
+                                                            None,
+                                                            ('operator', 'command-line', 'driver'),
+                                                            0,
+                                                            None,
+                                                            None,
+                                                        ),
+                                                    ),
+                                                ),
+                                                'operator': (True, (('string', None, None, 1, 200, None),)),
+                                                'accepted': (
+                                                    True,
+                                                    (
+                                                        (
+                                                            'list',
+                                                            (('string', None, None, 1, 128, None),),
+                                                            0,
+                                                            200,
+                                                            False,
+                                                        ),
+                                                    ),
+                                                ),
+                                            },
+                                        ),
+                                    ),
+                                ),
+                                'runtime': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'name': (True, (('string', None, None, 1, 64, None),)),
+                                                'path': (True, (('string', None, None, 0, 4096, None), ('null',))),
+                                                'version': (True, (('string', None, None, 0, 128, None), ('null',))),
+                                                'digest': (
+                                                    True,
+                                                    (
+                                                        ('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),
+                                                        ('null',),
+                                                    ),
+                                                ),
+                                            },
+                                        ),
+                                    ),
+                                ),
+                                'program': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'device': (True, (('integer', 0, 9007199254740991),)),
+                                                'inode': (True, (('integer', 0, 9007199254740991),)),
+                                            },
+                                        ),
+                                        ('null',),
+                                    ),
+                                ),
+                            },
+                        ),
+                        ('null',),
+                    ),
+                ),
+                'attestation': (
+                    True,
+                    (
+                        (
+                            'dict',
+                            {
+                                'allowed': (True, (('boolean',),)),
+                                'facts': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
+                                'level': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'requested': (True, (('string', None, None, 1, 64, None),)),
+                                                'earned': (True, (('string', None, None, 1, 64, None),)),
+                                                'attainable': (True, (('string', None, None, 1, 64, None),)),
+                                            },
+                                        ),
+                                    ),
+                                ),
+                                'claims': (
+                                    True,
+                                    (
+                                        (
+                                            'list',
+                                            (
+                                                (
+                                                    'dict',
+                                                    {
+                                                        'claim': (True, (('string', None, None, 1, 64, None),)),
+                                                        'result': (
+                                                            True,
+                                                            (
+                                                                (
+                                                                    'string',
+                                                                    None,
+                                                                    ('pass', 'fail', 'unknown'),
+                                                                    0,
+                                                                    None,
+                                                                    None,
+                                                                ),
+                                                            ),
+                                                        ),
+                                                        'strength': (
+                                                            True,
+                                                            (
+                                                                (
+                                                                    'string',
+                                                                    None,
+                                                                    (
+                                                                        'declared',
+                                                                        'observed',
+                                                                        'attested',
+                                                                        'exercised',
+                                                                    ),
+                                                                    0,
+                                                                    None,
+                                                                    None,
+                                                                ),
+                                                            ),
+                                                        ),
+                                                    },
+                                                ),
+                                            ),
+                                            0,
+                                            200,
+                                            False,
+                                        ),
+                                    ),
+                                ),
+                                'differences': (
+                                    True,
+                                    (
+                                        (
+                                            'list',
+                                            (
+                                                (
+                                                    'dict',
+                                                    {
+                                                        'field': (True, (('string', None, None, 1, 8192, None),)),
+                                                        'because': (
+                                                            True,
+                                                            (('string', None, ('fail', 'unknown'), 0, None, None),),
+                                                        ),
+                                                    },
+                                                ),
+                                            ),
+                                            0,
+                                            10000,
+                                            False,
+                                        ),
+                                    ),
+                                ),
+                                'attested': (
+                                    True,
+                                    (
+                                        (
+                                            'map',
+                                            (
+                                                (
+                                                    'string',
+                                                    None,
+                                                    (
+                                                        'payload',
+                                                        'init',
+                                                        'mounts',
+                                                        'tree',
+                                                        'network',
+                                                        'filter',
+                                                        'runtime',
+                                                        'sources',
+                                                        'told',
+                                                    ),
+                                                    0,
+                                                    None,
+                                                    None,
+                                                ),
+                                            ),
+                                            (
+                                                (
+                                                    'map',
+                                                    (('string', None, None, 0, 8192, None),),
+                                                    (
+                                                        ('boolean',),
+                                                        ('integer', -9007199254740991, 9007199254740991),
+                                                        ('string', None, None, 0, 8192, None),
+                                                        (
+                                                            'list',
+                                                            (
+                                                                ('integer', -9007199254740991, 9007199254740991),
+                                                                ('string', None, None, 0, 8192, None),
+                                                            ),
+                                                            0,
+                                                            10000,
+                                                            False,
+                                                        ),
+                                                        (
+                                                            'map',
+                                                            (('string', None, None, 0, 8192, None),),
+                                                            (
+                                                                ('boolean',),
+                                                                ('integer', -9007199254740991, 9007199254740991),
+                                                                ('string', None, None, 0, 8192, None),
+                                                                (
+                                                                    'list',
+                                                                    (
+                                                                        (
+                                                                            'integer',
+                                                                            -9007199254740991,
+                                                                            9007199254740991,
+                                                                        ),
+                                                                        ('string', None, None, 0, 8192, None),
+                                                                    ),
+                                                                    0,
+                                                                    10000,
+                                                                    False,
+                                                                ),
+                                                                (
+                                                                    'map',
+                                                                    (('string', None, ('unknown',), 0, None, None),),
+                                                                    (('string', None, None, 0, 8192, None),),
+                                                                    0,
+                                                                    1,
+                                                                ),
+                                                                ('null',),
+                                                            ),
+                                                            0,
+                                                            64,
+                                                        ),
+                                                        ('null',),
+                                                    ),
+                                                    0,
+                                                    10000,
+                                                ),
+                                            ),
+                                            0,
+                                            16,
+                                        ),
+                                    ),
+                                ),
+                                'observed': (
+                                    True,
+                                    (
+                                        (
+                                            'map',
+                                            (
+                                                (
+                                                    'string',
+                                                    None,
+                                                    (
+                                                        'payload',
+                                                        'init',
+                                                        'mounts',
+                                                        'tree',
+                                                        'network',
+                                                        'filter',
+                                                        'runtime',
+                                                        'sources',
+                                                        'told',
+                                                    ),
+                                                    0,
+                                                    None,
+                                                    None,
+                                                ),
+                                            ),
+                                            (
+                                                (
+                                                    'map',
+                                                    (('string', None, None, 0, 8192, None),),
+                                                    (
+                                                        ('boolean',),
+                                                        ('integer', -9007199254740991, 9007199254740991),
+                                                        ('string', None, None, 0, 8192, None),
+                                                        (
+                                                            'list',
+                                                            (
+                                                                ('integer', -9007199254740991, 9007199254740991),
+                                                                ('string', None, None, 0, 8192, None),
+                                                            ),
+                                                            0,
+                                                            10000,
+                                                            False,
+                                                        ),
+                                                        (
+                                                            'map',
+                                                            (('string', None, None, 0, 8192, None),),
+                                                            (
+                                                                ('boolean',),
+                                                                ('integer', -9007199254740991, 9007199254740991),
+                                                                ('string', None, None, 0, 8192, None),
+                                                                (
+                                                                    'list',
+                                                                    (
+                                                                        (
+                                                                            'integer',
+                                                                            -9007199254740991,
+                                                                            9007199254740991,
+                                                                        ),
+                                                                        ('string', None, None, 0, 8192, None),
+                                                                    ),
+                                                                    0,
+                                                                    10000,
+                                                                    False,
+                                                                ),
+                                                                (
+                                                                    'map',
+                                                                    (('string', None, ('unknown',), 0, None, None),),
+                                                                    (('string', None, None, 0, 8192, None),),
+                                                                    0,
+                                                                    1,
+                                                                ),
+                                                                ('null',),
+                                                            ),
+                                                            0,
+                                                            64,
+                                                        ),
+                                                        ('null',),
+                                                    ),
+                                                    0,
+                                                    10000,
+                                                ),
+                                            ),
+                                            0,
+                                            16,
+                                        ),
+                                    ),
+                                ),
+                                'declared': (
+                                    True,
+                                    (
+                                        (
+                                            'map',
+                                            (
+                                                (
+                                                    'string',
+                                                    None,
+                                                    (
+                                                        'payload',
+                                                        'init',
+                                                        'mounts',
+                                                        'tree',
+                                                        'network',
+                                                        'filter',
+                                                        'runtime',
+                                                        'sources',
+                                                        'told',
+                                                    ),
+                                                    0,
+                                                    None,
+                                                    None,
+                                                ),
+                                            ),
+                                            (
+                                                (
+                                                    'map',
+                                                    (('string', None, None, 0, 8192, None),),
+                                                    (
+                                                        ('boolean',),
+                                                        ('integer', -9007199254740991, 9007199254740991),
+                                                        ('string', None, None, 0, 8192, None),
+                                                        (
+                                                            'list',
+                                                            (
+                                                                ('integer', -9007199254740991, 9007199254740991),
+                                                                ('string', None, None, 0, 8192, None),
+                                                            ),
+                                                            0,
+                                                            10000,
+                                                            False,
+                                                        ),
+                                                        (
+                                                            'map',
+                                                            (('string', None, None, 0, 8192, None),),
+                                                            (
+                                                                ('boolean',),
+                                                                ('integer', -9007199254740991, 9007199254740991),
+                                                                ('string', None, None, 0, 8192, None),
+                                                                (
+                                                                    'list',
+                                                                    (
+                                                                        (
+                                                                            'integer',
+                                                                            -9007199254740991,
+                                                                            9007199254740991,
+                                                                        ),
+                                                                        ('string', None, None, 0, 8192, None),
+                                                                    ),
+                                                                    0,
+                                                                    10000,
+                                                                    False,
+                                                                ),
+                                                                (
+                                                                    'map',
+                                                                    (('string', None, ('unknown',), 0, None, None),),
+                                                                    (('string', None, None, 0, 8192, None),),
+                                                                    0,
+                                                                    1,
+                                                                ),
+                                                                ('null',),
+                                                            ),
+                                                            0,
+                                                            64,
+                                                        ),
+                                                        ('null',),
+                                                    ),
+                                                    0,
+                                                    10000,
+                                                ),
+                                            ),
+                                            0,
+                                            16,
+                                        ),
+                                    ),
+                                ),
+                            },
+                        ),
+                        ('null',),
+                    ),
+                ),
+            },
+        ),
+    ),
     'site/v1': (
         (
             'dict',
@@ -1350,7 +1821,7 @@ PROFILES: dict[str, Any] = {
         'state': None,
         'root': {'system': 'read-only'},
         'network': {'mode': 'none'},
-        'process': {'uid': 'worker', 'capabilities': [], 'no_new_privs': True, 'seccomp': 'none', 'user_namespaces': 'none'},
+        'process': {'uid': 'worker', 'capabilities': [], 'no_new_privs': True, 'seccomp': 'default', 'user_namespaces': 'none'},
         'image': None,
         'argv': 'typed',
         'environment': {'fixed': {'LANG': 'C.UTF-8'}, 'allowed_keys': ['TZ', 'TERM']},
@@ -3235,6 +3706,15 @@ LISTS: dict[str, Any] = {
         'ignore_case': False,
         'shapes': [],
     },
+    'seccomp-machines': {
+        'id': 'seccomp-machines',
+        'title': 'machines, as `uname -m` names them, for which `policy/seccomp/` has a table of system calls',
+        'names': ['aarch64', 'x86_64'],
+        'prefixes': [],
+        'suffixes': [],
+        'ignore_case': False,
+        'shapes': [],
+    },
     'shell-metacharacters': {
         'id': 'shell-metacharacters',
         'title': 'characters that no program name needs and that a shell takes apart',
@@ -3504,8 +3984,15 @@ LISTS: dict[str, Any] = {
 DIGESTS: dict[str, Any] = {
     'exec@1': 'sha256:295545f2599e2a0d1c81b0e4300f3842cc0ee8338162232c916ad42751cba004',
     'logical-v1': 'sha256:f8f9576662e760f408d05d33ddd0aa8f262660387ef4337265f6b3b2f6aea67c',
-    'sandbox-v1': 'sha256:2c1e199d4a527ceb747538feaff2758dbeadf6c17cf9f52ceb3986e548ec3def',
+    'sandbox-v1': 'sha256:49667ce760e2a4616d7ae41a9ceb7d8899b61b7bf0f165d0e433e5e157427d0b',
     'workspace-v1': 'sha256:d60530fbfba47fabf87c7a957d9f8a290f1b88132c2d190e278b49220684212f',
 }
 
-DIGEST: str = 'sha256:6ada3ba8f3cabbc0e6c1a0c40af7111fb18320c39b5bb69e322a435acc2338f7'
+FILTERS: dict[str, Any] = {
+    'default': {
+        'aarch64': 'sha256:7e62020530cebef2303fe11d418f2bd89b80677a11653e3c4b6ca934c0928ca0',
+        'x86_64': 'sha256:72e56972bdbc0c3c4179226c63a821883495c7a15ec6f4dc9b7fbe1d2b3f4ed3',
+    },
+}
+
+DIGEST: str = 'sha256:2ef819731dc75d84cfaa26472e4b849f9044d83ead4e831f57a55c2dc3200445'

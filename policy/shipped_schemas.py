@@ -18,6 +18,7 @@ TITLES: dict[str, Any] = {
     'levels/v1': 'Isolation levels; which claims each one needs, at what strength, and where they are confirmed.',
     'list/v1': 'A named list of words or value shapes that blockers and facts refer to.',
     'profile/v1': 'An isolation profile; what one kind of run may touch and what holds it there.',
+    'receipt/v1': 'What the parent wrote down of one run and can be held to; each receipt names the one before it by digest.',
     'site/v1': "The site; this installation's trusted configuration, which no declaration can touch.",
 }
 
@@ -1190,6 +1191,443 @@ FIELDS: dict[str, Any] = {
                 },
             },
             'meta': {'doc': 'Acts of the canary that stay possible in this sandbox.', 'narrower': 'subset'},
+        },
+    },
+    'receipt/v1': {
+        'prespawn': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['receipt/v1'],
+            'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
+        },
+        'kind': {
+            'type': 'string',
+            'required': True,
+            'allowed': ['launch', 'attestation'],
+            'meta': {'doc': 'Which step of the run it records.'},
+        },
+        'run_id': {'type': 'string', 'required': True, 'regex': '[a-z0-9][a-z0-9-]{0,62}', 'meta': {'doc': 'The run.'}},
+        'previous': {
+            'type': 'string',
+            'required': True,
+            'nullable': True,
+            'regex': 'sha256:[0-9a-f]{64}',
+            'meta': {'doc': 'Digest of the receipt before it; null for the first.'},
+        },
+        'at': {'type': 'integer', 'required': True, 'min': 0, 'meta': {'doc': 'When it was written, in Unix seconds.'}},
+        'launch': {
+            'type': 'dict',
+            'required': True,
+            'nullable': True,
+            'schema': {
+                'digests': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'declaration': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of the declaration.'},
+                        },
+                        'policy': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of the effective policy.'},
+                        },
+                        'facts': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of what the host showed.'},
+                        },
+                        'blockers': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of the blockers that the approval saw.'},
+                        },
+                        'plan': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of the plan, environment values left out.'},
+                        },
+                        'argv': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of the argument vector.'},
+                        },
+                    },
+                    'meta': {'doc': 'What the run was decided on.'},
+                },
+                'profile': {
+                    'type': 'string',
+                    'required': True,
+                    'minlength': 1,
+                    'maxlength': 128,
+                    'meta': {'doc': 'The profile.'},
+                },
+                'adapter': {
+                    'type': 'string',
+                    'required': True,
+                    'minlength': 1,
+                    'maxlength': 128,
+                    'meta': {'doc': 'The adapter and its revision.'},
+                },
+                'level': {
+                    'type': 'string',
+                    'required': True,
+                    'minlength': 1,
+                    'maxlength': 64,
+                    'meta': {'doc': 'The level that was earned before the start.'},
+                },
+                'approval': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'origin': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['operator', 'command-line', 'driver'],
+                            'meta': {'doc': 'How it came to be.'},
+                        },
+                        'operator': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 200,
+                            'meta': {'doc': 'Who decided.'},
+                        },
+                        'accepted': {
+                            'type': 'list',
+                            'required': True,
+                            'maxlength': 200,
+                            'schema': {'type': 'string', 'minlength': 1, 'maxlength': 128},
+                            'meta': {'doc': 'Unknown blockers that were accepted for this run.'},
+                        },
+                    },
+                    'meta': {'doc': 'Who let it start.'},
+                },
+                'runtime': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'name': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 64,
+                            'meta': {'doc': 'Which runtime.'},
+                        },
+                        'path': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'maxlength': 4096,
+                            'meta': {'doc': 'Where it lies.'},
+                        },
+                        'version': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'maxlength': 128,
+                            'meta': {'doc': 'Its version where that is known.'},
+                        },
+                        'digest': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of its bytes.'},
+                        },
+                    },
+                    'meta': {'doc': 'What starts the worker.'},
+                },
+                'program': {
+                    'type': 'dict',
+                    'required': True,
+                    'nullable': True,
+                    'schema': {
+                        'device': {
+                            'type': 'integer',
+                            'required': True,
+                            'min': 0,
+                            'meta': {'doc': 'The file system that it is on.'},
+                        },
+                        'inode': {'type': 'integer', 'required': True, 'min': 0, 'meta': {'doc': 'Its number there.'}},
+                    },
+                    'meta': {'doc': "The worker's program as it was checked; null where the host has no file of it."},
+                },
+            },
+            'meta': {'doc': 'In a launch receipt: what is about to be started. Written before anything is.'},
+        },
+        'attestation': {
+            'type': 'dict',
+            'required': True,
+            'nullable': True,
+            'schema': {
+                'allowed': {'type': 'boolean', 'required': True, 'meta': {'doc': 'Whether the run was released.'}},
+                'facts': {
+                    'type': 'string',
+                    'required': True,
+                    'regex': 'sha256:[0-9a-f]{64}',
+                    'meta': {'doc': 'Digest of the facts, this look among them.'},
+                },
+                'level': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'requested': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 64,
+                            'meta': {'doc': 'What was asked for.'},
+                        },
+                        'earned': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 64,
+                            'meta': {'doc': 'What the evidence supports.'},
+                        },
+                        'attainable': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 64,
+                            'meta': {'doc': 'What it can still become.'},
+                        },
+                    },
+                    'meta': {'doc': 'The level on the held run.'},
+                },
+                'claims': {
+                    'type': 'list',
+                    'required': True,
+                    'maxlength': 200,
+                    'schema': {
+                        'type': 'dict',
+                        'schema': {
+                            'claim': {
+                                'type': 'string',
+                                'required': True,
+                                'minlength': 1,
+                                'maxlength': 64,
+                                'meta': {'doc': 'Its name.'},
+                            },
+                            'result': {
+                                'type': 'string',
+                                'required': True,
+                                'allowed': ['pass', 'fail', 'unknown'],
+                                'meta': {'doc': 'What came of it.'},
+                            },
+                            'strength': {
+                                'type': 'string',
+                                'required': True,
+                                'allowed': ['declared', 'observed', 'attested', 'exercised'],
+                                'meta': {'doc': 'Of the evidence.'},
+                            },
+                        },
+                    },
+                    'meta': {'doc': 'Every claim of the table of levels.'},
+                },
+                'differences': {
+                    'type': 'list',
+                    'required': True,
+                    'maxlength': 10000,
+                    'schema': {
+                        'type': 'dict',
+                        'schema': {
+                            'field': {
+                                'type': 'string',
+                                'required': True,
+                                'minlength': 1,
+                                'maxlength': 8192,
+                                'meta': {'doc': 'The place.'},
+                            },
+                            'because': {
+                                'type': 'string',
+                                'required': True,
+                                'allowed': ['fail', 'unknown'],
+                                'meta': {'doc': 'Looked at or not.'},
+                            },
+                        },
+                    },
+                    'meta': {'doc': 'Where the run was not what its plan means; empty if it was released.'},
+                },
+                'attested': {
+                    'type': 'dict',
+                    'required': True,
+                    'maxlength': 16,
+                    'keysrules': {
+                        'type': 'string',
+                        'allowed': ['payload', 'init', 'mounts', 'tree', 'network', 'filter', 'runtime', 'sources', 'told'],
+                    },
+                    'valuesrules': {
+                        'type': 'dict',
+                        'maxlength': 10000,
+                        'keysrules': {'type': 'string', 'maxlength': 8192},
+                        'valuesrules': {
+                            'nullable': True,
+                            'anyof': [
+                                {'type': 'boolean'},
+                                {'type': 'integer'},
+                                {'type': 'string', 'maxlength': 8192},
+                                {
+                                    'type': 'list',
+                                    'maxlength': 10000,
+                                    'schema': {'anyof': [{'type': 'integer'}, {'type': 'string', 'maxlength': 8192}]},
+                                },
+                                {
+                                    'type': 'dict',
+                                    'maxlength': 64,
+                                    'keysrules': {'type': 'string', 'maxlength': 8192},
+                                    'valuesrules': {
+                                        'nullable': True,
+                                        'anyof': [
+                                            {'type': 'boolean'},
+                                            {'type': 'integer'},
+                                            {'type': 'string', 'maxlength': 8192},
+                                            {
+                                                'type': 'list',
+                                                'maxlength': 10000,
+                                                'schema': {
+                                                    'anyof': [{'type': 'integer'}, {'type': 'string', 'maxlength': 8192}],
+                                                },
+                                            },
+                                            {
+                                                'type': 'dict',
+                                                'maxlength': 1,
+                                                'keysrules': {'type': 'string', 'allowed': ['unknown']},
+                                                'valuesrules': {'type': 'string', 'maxlength': 8192},
+                                            },
+                                        ],
+                                    },
+                                },
+                            ],
+                        },
+                    },
+                    'meta': {
+                        'doc': "What the kernel's records of the held process, of the sandbox's init and of their mounts showed.",
+                    },
+                },
+                'observed': {
+                    'type': 'dict',
+                    'required': True,
+                    'maxlength': 16,
+                    'keysrules': {
+                        'type': 'string',
+                        'allowed': ['payload', 'init', 'mounts', 'tree', 'network', 'filter', 'runtime', 'sources', 'told'],
+                    },
+                    'valuesrules': {
+                        'type': 'dict',
+                        'maxlength': 10000,
+                        'keysrules': {'type': 'string', 'maxlength': 8192},
+                        'valuesrules': {
+                            'nullable': True,
+                            'anyof': [
+                                {'type': 'boolean'},
+                                {'type': 'integer'},
+                                {'type': 'string', 'maxlength': 8192},
+                                {
+                                    'type': 'list',
+                                    'maxlength': 10000,
+                                    'schema': {'anyof': [{'type': 'integer'}, {'type': 'string', 'maxlength': 8192}]},
+                                },
+                                {
+                                    'type': 'dict',
+                                    'maxlength': 64,
+                                    'keysrules': {'type': 'string', 'maxlength': 8192},
+                                    'valuesrules': {
+                                        'nullable': True,
+                                        'anyof': [
+                                            {'type': 'boolean'},
+                                            {'type': 'integer'},
+                                            {'type': 'string', 'maxlength': 8192},
+                                            {
+                                                'type': 'list',
+                                                'maxlength': 10000,
+                                                'schema': {
+                                                    'anyof': [{'type': 'integer'}, {'type': 'string', 'maxlength': 8192}],
+                                                },
+                                            },
+                                            {
+                                                'type': 'dict',
+                                                'maxlength': 1,
+                                                'keysrules': {'type': 'string', 'allowed': ['unknown']},
+                                                'valuesrules': {'type': 'string', 'maxlength': 8192},
+                                            },
+                                        ],
+                                    },
+                                },
+                            ],
+                        },
+                    },
+                    'meta': {'doc': 'What the host showed beside them.'},
+                },
+                'declared': {
+                    'type': 'dict',
+                    'required': True,
+                    'maxlength': 16,
+                    'keysrules': {
+                        'type': 'string',
+                        'allowed': ['payload', 'init', 'mounts', 'tree', 'network', 'filter', 'runtime', 'sources', 'told'],
+                    },
+                    'valuesrules': {
+                        'type': 'dict',
+                        'maxlength': 10000,
+                        'keysrules': {'type': 'string', 'maxlength': 8192},
+                        'valuesrules': {
+                            'nullable': True,
+                            'anyof': [
+                                {'type': 'boolean'},
+                                {'type': 'integer'},
+                                {'type': 'string', 'maxlength': 8192},
+                                {
+                                    'type': 'list',
+                                    'maxlength': 10000,
+                                    'schema': {'anyof': [{'type': 'integer'}, {'type': 'string', 'maxlength': 8192}]},
+                                },
+                                {
+                                    'type': 'dict',
+                                    'maxlength': 64,
+                                    'keysrules': {'type': 'string', 'maxlength': 8192},
+                                    'valuesrules': {
+                                        'nullable': True,
+                                        'anyof': [
+                                            {'type': 'boolean'},
+                                            {'type': 'integer'},
+                                            {'type': 'string', 'maxlength': 8192},
+                                            {
+                                                'type': 'list',
+                                                'maxlength': 10000,
+                                                'schema': {
+                                                    'anyof': [{'type': 'integer'}, {'type': 'string', 'maxlength': 8192}],
+                                                },
+                                            },
+                                            {
+                                                'type': 'dict',
+                                                'maxlength': 1,
+                                                'keysrules': {'type': 'string', 'allowed': ['unknown']},
+                                                'valuesrules': {'type': 'string', 'maxlength': 8192},
+                                            },
+                                        ],
+                                    },
+                                },
+                            ],
+                        },
+                    },
+                    'meta': {
+                        'doc': 'What the runtime was told and nothing confirms: how often each option, and of a few their values.',
+                    },
+                },
+            },
+            'meta': {
+                'doc': 'In an attestation receipt: what was seen of the held run, by strength. Written before it is released.',
+            },
         },
     },
     'site/v1': {

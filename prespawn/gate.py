@@ -24,6 +24,7 @@ from prespawn.checker.check import Checker, declaration_invalid
 from prespawn.checker.declaration import Declaration
 from prespawn.checker.selection import profile_of
 from prespawn.checker.verdict import Verdict
+from prespawn.policy.filters import NO_FILTER, shipped_filter
 from prespawn.policy.known import ABSENT, Absent
 from prespawn.policy.record import Record
 
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from prespawn.checker.facts import Facts, ReplayedFacts, WorkspaceFact
+    from prespawn.checker.facts import AttestationFact, Facts, ReplayedFacts, WorkspaceFact
     from prespawn.checker.verdict import Blocker
     from prespawn.policy.bundle import Policy
+    from prespawn.policy.filters import Filter
 
     from .facts import Held
     from .outcome import Outcome
@@ -59,7 +61,10 @@ class Checked(Verdict):
 
 
 class Run(Record):
-    """What became of a launch: ``outcome`` is None where something stood in its way, and ``verdict`` says what."""
+    """What became of a launch: ``outcome`` is None where something stood in its way, and ``verdict`` says what.
+
+    Of a run that was released it is the verdict on the held process, with the strength of what was seen of it.
+    """
 
     run_id: str | None
     verdict: Verdict
@@ -133,6 +138,7 @@ class Gate:
             plan = draft(
                 declaration, self.policy, held.facts, checked,
                 run_id=run_id, values=self._values(declaration, {}), search_path=held.search_path,
+                filter=self._filter(declaration, held.facts),
             )  # fmt: skip
         return described(invocation(plan))
 
@@ -164,8 +170,9 @@ class Gate:
         """Look again, and start the run if nothing stands in its way; return when no process of it is left.
 
         ``streams`` are the caller's side of the worker's standard streams, ``cancel`` a descriptor that becomes
-        readable when the run is to end. ``HostError`` if the host fails before the worker's first instruction; the
-        registry says then that the run never started.
+        readable when the run is to end. ``ShortfallError`` if the held run is not what its plan means, any other
+        ``HostError`` if the host fails before the worker's first instruction; the registry says then that the run never
+        started.
         """
         declaration, facts = checked.declaration, checked.facts
         if declaration is None or facts is None:
@@ -211,10 +218,15 @@ class Gate:
         values = self._values(declaration, {} if caller_env is None else caller_env)
         plan = approve(
             declaration, self.policy, held.facts, verdict, approval,
-            run_id=run_id, values=values, search_path=held.search_path,
+            run_id=run_id, values=values, search_path=held.search_path, filter=self._filter(declaration, held.facts),
         )  # fmt: skip
-        outcome = started(plan, self._trusted.state_dir, held, streams, cancel)
-        return Run(run_id=run_id, verdict=verdict, outcome=outcome)
+
+        def judge(seen: AttestationFact) -> Verdict:
+            facts = held.facts.replace(attestation=seen)
+            return self._checker.check(declaration, facts, phase="launch", approval=given, checked=workspace)
+
+        ended = started(plan, self._trusted.state_dir, held, streams, cancel, judge)
+        return Run(run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome)
 
     @property
     def remedies(self) -> Mapping[str, str]:
@@ -229,6 +241,13 @@ class Gate:
         profile = profile_of(declaration, self.policy)
         fixed = {} if isinstance(profile, Absent) else profile.environment.fixed
         return values(declaration.env_keys, fixed, self.policy.site.env, caller_env)
+
+    def _filter(self, declaration: Declaration, facts: Facts) -> Filter | None:
+        """Return the filter of system calls for an allowed run; on a machine without a table none is allowed."""
+        profile = profile_of(declaration, self.policy)
+        if isinstance(profile, Absent) or profile.process.seccomp == NO_FILTER:
+            return None
+        return shipped_filter(profile.process.seccomp, facts.host.machine)
 
     def _admitted(self, declared: object) -> Declaration | Verdict:
         if isinstance(declared, Declaration):

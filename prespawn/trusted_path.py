@@ -177,14 +177,14 @@ def state_directory(path: str, *, create: bool) -> int:
             if way.missing and not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way.descriptor)
-            return _made(directory, way.path, way.missing)
+            return made(directory, way.path, way.missing)
     except (OSError, ValueError) as error:
         allowed = f"a directory that uid {os.geteuid()} can write; make it, or name another `state_dir` in the site"
         message = f"state directory {named(path)}: {reason(error)}; allowed: {allowed}"
         raise HostError("registry-not-written", message) from None
 
 
-def _made(directory: int, path: str, missing: tuple[str, ...]) -> int:
+def made(directory: int, path: str, missing: tuple[str, ...]) -> int:
     """Return the descriptor of the last of ``missing``, each made where it is not there; closes ``directory``."""
     for following in missing:
         path = os.path.join(path, following)

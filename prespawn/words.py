@@ -38,7 +38,12 @@ def blocker_text(blocker: Blocker, remedy: str) -> str:
 
 
 def blocker_sentence(blocker: Blocker, remedy: str) -> str:
-    """Return the same without the id; of what is allowed, what nobody could look at is left out."""
+    """Return the same without the id."""
+    return f"{blocker_difference(blocker)}; {remedy}"
+
+
+def blocker_difference(blocker: Blocker) -> str:
+    """Return the value found and the values allowed; of these, what nobody could look at is left out."""
     field = f"`{shown(blocker.field)}`" if blocker.field else "the declaration"
     if blocker.because == "unknown":
         start = f"{field} could not be judged: {shown(blocker.reason)}"
@@ -46,7 +51,7 @@ def blocker_sentence(blocker: Blocker, remedy: str) -> str:
         start = f"{field} is {value_text(blocker.found)}"
     words = [value for value in blocker.allowed if value is not None]
     allowed = f"; allowed here: {allowed_text(words)}" if words else ""
-    return f"{start}{allowed}; {remedy}"
+    return f"{start}{allowed}"
 
 
 def verdict_lines(name: str, verdict: Verdict, remedies: Mapping[str, str]) -> Iterator[str]:
