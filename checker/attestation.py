@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Expected", "agrees", "attestation", "because", "compare", "expected", "support", "touches"]
 
 NOTHING = "nothing"
+_COMPARED = frozenset((str, int, bool, tuple, type(None)))  # plain values: whether one is there is asked at once
 ATTESTED = ("payload", "init")  # of these two the fields are named one step deeper
 
 
@@ -121,22 +122,23 @@ def _with_the_hosts_own(expected: Expected, whole: Mapping[str, object]) -> Mapp
 
 
 def _differences(expected: object, found: object, field: str, whole: Mapping[str, object]) -> Iterator[Difference]:
-    if expected == found or isinstance(expected, Anything):
+    """Yield the differences below one field; most places agree, and are left at the first line that says so."""
+    if isinstance(expected, Anything):
         return
-    if isinstance(found, Unknown):
-        yield _difference(expected, None, field, found.reason)
-    elif isinstance(expected, dict) and isinstance(found, dict):
-        for name in expected.keys() | found.keys():
-            value, of = found.get(name, NOTHING), expected.get(name, NOTHING)
-            if value != of:  # most are equal, and asked no further
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for name, of in expected.items():
+            value = found.get(name, NOTHING)
+            if type(of) not in _COMPARED or value != of:
                 yield from _differences(of, value, f"{field}.{name}" if field else name, whole)
+        for name in found.keys() - expected.keys():
+            yield from _differences(NOTHING, found[name], f"{field}.{name}" if field else name, whole)
+    elif isinstance(found, Unknown):
+        yield _difference(expected, None, field, found.reason)
     elif isinstance(expected, Expectation):
         answer = expected.admits(found, whole)
-        if isinstance(answer, Unknown):
-            yield _difference(expected, found, field, answer.reason)
-        elif not answer:
-            yield _difference(expected, found, field)
-    else:
+        if answer is not True:
+            yield _difference(expected, found, field, answer.reason if isinstance(answer, Unknown) else "")
+    elif expected != found:
         yield _difference(expected, found, field)
 
 

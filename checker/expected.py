@@ -123,6 +123,8 @@ def _payload(plan: Plan, mounts: Mapping[str, object]) -> Tree:
         "program": OneOf(values=(checked, "interpreted")),
         "cwd": plan.cwd,
         "root": "/",
+        "other_values": (),
+        "hostname": ANYTHING,
         "max_user_namespaces": ANYTHING,
         "parent_death_signal": ANYTHING,
     }

@@ -47,8 +47,9 @@ _LONGEST_DETAIL = 2000  # bytes of bubblewrap's words that are kept, the last on
 
 
 class Events(Record):
-    """Three eventfds between the two threads: ``held`` and ``over`` for the caller's, ``stop`` for the run's."""
+    """Eventfds between the two threads: ``begun``, ``held`` and ``over`` for the caller's, ``stop`` for the run's."""
 
+    begun: int
     held: int
     over: int
     stop: int
@@ -143,6 +144,7 @@ class Course:
     def _send(self, started: Started, own: Descriptors) -> None:
         try:
             write_whole(started.options, self._told.arguments)
+            os.eventfd_write(self.events.begun, 1)
         except BrokenPipeError:  # it ended without reading them: the hold sees that
             return
         finally:

@@ -15,14 +15,13 @@ import os
 import time
 
 from prespawn.checker.attestation import attestation
-from prespawn.checker.expected import expected
 from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.errors import HostError, ShortfallError
 from prespawn.policy.record import Record
 
 from . import outcome as ends
 from . import supervise
-from .attest import see
+from .attest import Look
 from .process import boot_id, start_time
 from .receipts import Receipts, attestation_receipt, launch_receipt
 from .registry import Registry
@@ -75,6 +74,7 @@ class _Launch:
 
     def __init__(self, plan: ApprovedPlan, held: Held, registry: Registry, receipts: Receipts, judge: Judge) -> None:
         self.plan, self.held, self.registry, self.receipts, self.judge = plan, held, registry, receipts, judge
+        self.look: Look
         self.receipt = ""  # the digest of the last one
         self.verdict: Verdict | None = None
 
@@ -85,7 +85,9 @@ class _Launch:
         try:
             self._write(text)
             opened = _opened(self.plan, self.held)
-            outcome = supervise.run(self.plan, streams, opened=opened, cancel=cancel, on_held=self.judged)
+            outcome = supervise.run(
+                self.plan, streams, opened=opened, cancel=cancel, meanwhile=self.prepare, on_held=self.judged
+            )
         except BaseException as failed:
             how = failed.id if isinstance(failed, HostError) else "interrupted"
             self.registry.never_started(self.plan.run_id, {**_end(how), **self._last_receipt()})
@@ -93,11 +95,15 @@ class _Launch:
         self._settle(outcome)
         return Ended(outcome=outcome, verdict=self.verdict)
 
+    def prepare(self) -> None:
+        """Make ready to look, while bubblewrap is at work."""
+        self.look = Look(self.plan)
+
     def judged(self, process: Ready) -> None:
         """Look at the held run and write down what was seen; raise if it is not what the plan means."""
-        plan, means = self.plan, expected(self.plan)
-        seen = see(process, plan, means, workspace=self.held.workspace, runtime=self.held.runtime)
-        fact = attestation(means, seen)
+        plan = self.plan
+        seen = self.look.see(process, workspace=self.held.workspace, runtime=self.held.runtime)
+        fact = attestation(self.look.means, seen)
         self.verdict = verdict = self.judge(fact)
         self._write(attestation_receipt(plan, self.receipt, seen, fact, verdict, int(time.time())))
         if not verdict.allowed:

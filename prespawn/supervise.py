@@ -38,13 +38,15 @@ def run(
     *,
     opened: Mapping[str, int] | None = None,
     cancel: int | None = None,
+    meanwhile: Callable[[], None] | None = None,
     on_held: Callable[[Ready], None] | None = None,
 ) -> Outcome:
     """Start the plan's worker, and return how it ended, once no process of it is left.
 
     ``opened`` maps source paths to descriptors that are open since the check; ``cancel`` is a descriptor that becomes
-    readable when the run is to end. ``on_held`` is called before one instruction of the worker's program has run; if it
-    raises, none ever will, and the exception comes out of here.
+    readable when the run is to end. ``meanwhile`` is called while bubblewrap builds the sandbox, ``on_held`` before one
+    instruction of the worker's program has run; if one of them raises, none ever will, and the exception comes out of
+    here.
 
     ``HostError``: the host could not do what the plan needs and nothing of the work has run: ``bwrap-missing``,
     ``bwrap-unreachable``, ``bwrap-too-old``, ``identity-switch-missing``, ``privilege-host-uid-zero``,
@@ -61,21 +63,25 @@ def run(
         course = Course(told, plan.limits, sides, streams.log, opened or {}, events, asks=on_held is not None)
         try:
             _thread.start_new_thread(course.take, ())
-            _watch(course, deadline, cancel, on_held)
+            _watch(course, deadline, cancel, meanwhile, on_held)
         except BaseException:
             _end_at_once(course)
             raise
         return course.result()
 
 
-def _watch(course: Course, deadline: int, cancel: int | None, on_held: Callable[[Ready], None] | None) -> None:
+def _watch(
+    course: Course, deadline: int, cancel: int | None,
+    meanwhile: Callable[[], None] | None, on_held: Callable[[Ready], None] | None,
+) -> None:  # fmt: skip
     """Wait for the run's end; ask for it when the time has come or the caller says so."""
     events, poll = course.events, select.poll()
-    for fd in (events.held, events.over, cancel):
+    for fd in (events.held, events.over, cancel, None if meanwhile is None else events.begun):
         if fd is not None:
             poll.register(fd, select.POLLIN)
+    agreed = False
     while True:
-        left = None if course.stop.reason else max(0, deadline - time.monotonic_ns())
+        left = 0 if agreed else None if course.stop.reason else max(0, deadline - time.monotonic_ns())
         ready = {fd for fd, _ in poll.poll(None if left is None else min(-(-left // _MILLISECOND), _LONGEST_POLL))}
         if events.over in ready:
             return
@@ -84,11 +90,17 @@ def _watch(course: Course, deadline: int, cancel: int | None, on_held: Callable[
             poll.unregister(cancel)
         if left is not None and time.monotonic_ns() >= deadline:
             course.stop.request(DEADLINE)
+        if agreed:  # only now: an end that was asked for while the caller looked comes first
+            course.agree()
+            agreed = False
+        if meanwhile is not None and events.begun in ready:
+            os.eventfd_read(events.begun)
+            meanwhile()
         if events.held in ready:
             os.eventfd_read(events.held)
             assert on_held is not None and course.held is not None
             on_held(course.held)
-            course.agree()
+            agreed = True
 
 
 def _end_at_once(course: Course) -> None:

@@ -1,6 +1,6 @@
 """Looking at a held run through the kernel's records: what is there, before one instruction of the work has run.
 
-``see`` reads everything about the payload, about bubblewrap's init beside it, and about the mount namespace of both.
+``Look.see`` reads everything about the payload, about bubblewrap's init beside it, and about their mount namespace.
 It decides nothing: what was seen goes to the pure checker (``checker.attestation``), which knows what the plan means.
 What cannot be read says so. Nothing is written, and no value of an environment variable and no argument is kept.
 
@@ -15,6 +15,7 @@ import select
 import time
 
 from prespawn.checker.attestation import agrees
+from prespawn.checker.expected import expected
 from prespawn.checker.seen import Seen
 from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.errors import HostError
@@ -38,39 +39,49 @@ _SETTLED_WITHIN = 50_000_000  # nanoseconds; 0.4 ms were the most that was measu
 _PAUSE = 0.0001  # seconds
 
 
-def see(held: Ready, plan: Plan, expected: Expected, *, workspace: int = -1, runtime: int = -1) -> Seen:
-    """Return what a held run shows.
+class Look:
+    """A look at one run of a plan, made before the run is held: what does not depend on it is read by then.
 
-    ``workspace`` and ``runtime`` are descriptors of the workspace and of bubblewrap's program, open since the check;
-    without one its name is looked up. ``expected`` is there to know when init, which still gives up its own privileges
-    while the payload is held already, has become what it will stay. ``HostError`` ``launch-failed`` if the run ended
-    meanwhile.
+    ``means`` is what is expected of the run.
     """
-    try:
-        with (
-            Process("self") as own, Process(held.runtime) as outer,
-            Process(held.init) as init, Process(held.payload) as worker,
-        ):  # fmt: skip
-            _alive(held)
-            parent = process.Parent(own, outer, held)
-            seen = _seen(held, plan, parent, worker, _settled(init, outer, parent, expected))
-            observed = {
-                "sources": sources(plan, seen.attested["mounts"], _workspace(plan, workspace)),
-                "runtime": {"digest": known("runtime", lambda: _digest(outer, plan, runtime))},
-            }
-            _alive(held)
-    except (FileNotFoundError, ProcessLookupError) as error:
-        raise _gone() from error
-    return _with_filter(seen.replace(observed=observed), held)
+
+    __slots__ = ("_own", "_plan", "means")
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self.means = plan, expected(plan)
+        with Process("self") as own:
+            self._own = process.Own(own)
+
+    def see(self, held: Ready, *, workspace: int = -1, runtime: int = -1) -> Seen:
+        """Return what a held run shows.
+
+        ``workspace`` and ``runtime`` are descriptors of the workspace and of bubblewrap's program, open since the
+        check; without one its name is looked up. ``HostError`` ``launch-failed`` if the run ended meanwhile.
+        """
+        plan = self._plan
+        try:
+            with Process(held.runtime) as outer, Process(held.init) as init, Process(held.payload) as worker:
+                _alive(held)
+                parent = process.Parent(self._own, outer, held)
+                seen = _seen(held, plan, parent, worker, _settled(init, outer, parent, self.means))
+                observed = {
+                    "sources": sources(plan, seen.attested["mounts"], _workspace(plan, workspace)),
+                    "runtime": {"digest": known("runtime", lambda: _digest(outer, plan, runtime))},
+                }
+                _alive(held)
+        except (FileNotFoundError, ProcessLookupError) as error:
+            raise _gone() from error
+        return _with_filter(seen.replace(observed=observed), held)
 
 
 def _seen(held: Ready, plan: Plan, parent: Parent, worker: Process, init: dict[str, object]) -> Seen:
     table, entries = _file_system(worker)
-    common = process.seen(worker, parent)
+    environ = process.environ(worker)
+    common = process.seen(worker, parent, environ)
     common["namespaces"] = process.whose(common["namespaces"], init["links"], parent)
     return Seen(
         attested={
-            "payload": {**common, **payload(worker, plan, table)},
+            "payload": {**common, **payload(worker, plan, table, environ)},
             "init": {name: value for name, value in init.items() if name != "links"},
             "mounts": table.mounts if isinstance(table, Table) else table,
             "tree": entries,
@@ -93,15 +104,18 @@ def _file_system(worker: Process) -> tuple[Table | Unknown, object]:
     return table, table if isinstance(table, Unknown) else known("tree", lambda: tree(table, root))
 
 
-def _settled(init: Process, outer: Process, parent: Parent, expected: Expected) -> dict[str, object]:
-    """Return what init shows once that agrees with the plan, or what it showed last."""
+def _settled(init: Process, outer: Process, parent: Parent, means: Expected) -> dict[str, object]:
+    """Return what init shows once that agrees with the plan, or what it showed last.
+
+    It still gives up its own privileges while the payload is held already.
+    """
     until = time.monotonic_ns() + _SETTLED_WITHIN
     while True:
-        seen = process.seen(init, parent)
+        seen = process.seen(init, parent, process.environ(init))
         links = seen["namespaces"]
         seen["namespaces"] = process.whose(links, links, parent)
         seen["program"] = known("exe", lambda: _same_program(init, outer))
-        if agrees(expected.tree["init"], seen) or time.monotonic_ns() > until:
+        if agrees(means.tree["init"], seen) or time.monotonic_ns() > until:
             return {**seen, "links": links}
         time.sleep(_PAUSE)
 

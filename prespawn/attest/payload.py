@@ -1,10 +1,11 @@
-"""What only the payload has: where it stands, what it executes, and whether that is what was asked for."""
+"""What only the payload has: where it stands, what it executes with, and whether that is what was asked for."""
 
 from __future__ import annotations
 
 import os
 
 from prespawn import kernel
+from prespawn.checker.expected import HOME
 from prespawn.policy.known import Absent, Unknown
 
 from .mounts import Table, identity
@@ -20,17 +21,26 @@ _UNREADABLE = Unknown(reason="not readable from outside")
 _MOST_WORDS = 8  # before a script's own: four interpreters with one argument each, the kernel follows no more
 
 
-def payload(process: Process, plan: Plan, table: Table | Unknown) -> dict[str, object]:
-    """Return working directory, root, executable, and the two bounds that no record of the kernel shows."""
+def payload(process: Process, plan: Plan, table: Table | Unknown, environ: bytes | Unknown) -> dict[str, object]:
+    """Return working directory, root, executable, and the three things that no record of the kernel shows."""
     running = known("exe", lambda: kernel.statx(process.fd, "exe", follow=True))
     return {
         "cwd": known("cwd", lambda: process.link("cwd")),
         "root": known("root", lambda: process.link("root")),
         "executable": running if isinstance(running, Unknown) else _executable(running, table),
         "program": known("cmdline", lambda: _program(process, plan, running)),
+        "other_values": environ if isinstance(environ, Unknown) else _other_values(environ, plan),
+        "hostname": _UNREADABLE,
         "max_user_namespaces": _UNREADABLE,
         "parent_death_signal": _UNREADABLE,
     }
+
+
+def _other_values(environ: bytes, plan: Plan) -> tuple[str, ...]:
+    """Return the planned keys of the environment that have another value than the plan's; no value leaves this."""
+    planned = {"HOME": HOME, "PATH": ":".join(plan.search_path), "PWD": plan.cwd, **dict(plan.environment)}
+    entries = environ.split(b"\0")
+    return tuple(sorted(key for key, value in planned.items() if os.fsencode(f"{key}={value}") not in entries))
 
 
 def _executable(running: kernel.Statx, table: Table | Unknown) -> dict[str, object]:

@@ -16,7 +16,7 @@ from .reading import known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
     from prespawn.hold import Ready
@@ -38,22 +38,32 @@ _NAME, _HARD = 26, 47  # where in a line of /proc/PID/limits the name ends and t
 _PROCESS_GROUP, _SESSION, _TERMINAL = 2, 3, 4  # of the fields after the command name in /proc/PID/stat
 
 
-class Parent:
-    """What is compared with the parent's own: read once for a run."""
+class Own:
+    """The parent's own records, with which those of its run are compared; no run changes them."""
 
-    __slots__ = ("cgroup", "filters", "groups", "init", "namespaces", "streams", "uid")
+    __slots__ = ("cgroup", "filters", "groups", "namespaces", "uid")
 
-    def __init__(self, own: Process, runtime: Process, held: Ready) -> None:
-        self.init, self.uid = held.init, os.geteuid()
-        self.groups = {os.getegid(), *os.getgroups()}
-        self.namespaces = known("namespaces", lambda: {**namespaces(own), "run": runtime.link("ns/mnt")})
+    def __init__(self, own: Process) -> None:
+        self.uid, self.groups = os.geteuid(), {os.getegid(), *os.getgroups()}
+        self.namespaces = known("namespaces", lambda: namespaces(own))
         self.cgroup = known("cgroup", lambda: own.text("cgroup"))
-        self.filters = _whole(status(runtime), "Seccomp_filters")
+        self.filters = _whole(status(own), "Seccomp_filters")
+
+
+class Parent:
+    """What one held run is compared with: the parent's own, and what it holds of this run."""
+
+    __slots__ = ("cgroup", "filters", "groups", "init", "namespaces", "run", "streams", "uid")
+
+    def __init__(self, own: Own, runtime: Process, held: Ready) -> None:
+        self.uid, self.groups, self.cgroup, self.filters = own.uid, own.groups, own.cgroup, own.filters
+        self.init, self.namespaces = held.init, own.namespaces
+        self.run = known("namespaces", lambda: runtime.link("ns/mnt"))  # of a root parent's thread, with its staging
         names = ("stdin", "stdout", "stderr")
         self.streams = {f"pipe:[{os.fstat(fd).st_ino}]": name for fd, name in zip(held.streams, names, strict=True)}
 
 
-def seen(process: Process, parent: Parent) -> dict[str, object]:
+def seen(process: Process, parent: Parent, environ: bytes | Unknown) -> dict[str, object]:
     """Return what payload and init have in common; the namespaces as the links that they are."""
     of, ids = status(process), known("stat", lambda: process.text("stat").rpartition(")")[2].split())
     return {
@@ -74,20 +84,25 @@ def seen(process: Process, parent: Parent) -> dict[str, object]:
         "cgroup": known("cgroup", lambda: _group(process.text("cgroup"), parent.cgroup)),
         "limits": known("limits", lambda: _limits(process.text("limits"))),
         "descriptors": known("descriptors", lambda: _descriptors(process, parent)),
-        "environment": known("environment", lambda: _keys(process.content("environ"))),
+        "environment": environ if isinstance(environ, Unknown) else _keys(environ),
     }  # fmt: skip
+
+
+def environ(process: Process) -> bytes | Unknown:
+    """Return the environment of a process, which goes no further than to those who read keys of it."""
+    return known("environment", lambda: process.content("environ"))
 
 
 def whose(found: object, init: object, parent: Parent) -> object:
     """Return for each namespace whether it is the run's own: no one of the parent's, and init's."""
     ours = parent.namespaces
-    for links in (found, init, ours):
-        if not isinstance(links, dict):
+    for links in (found, init, ours, parent.run):
+        if isinstance(links, Unknown):
             return links
     assert isinstance(found, dict) and isinstance(init, dict) and isinstance(ours, dict)
     words = {}
     for name, link in found.items():
-        is_hosts = link == ours[name] or link == ours["run"]
+        is_hosts = link in (ours[name], parent.run)
         words[name] = "the host's" if is_hosts else "own" if link == init[name] else "neither the host's nor init's"
     return words
 
@@ -98,23 +113,23 @@ def namespaces(process: Process) -> dict[str, str]:
     return {name: os.readlink(name, dir_fd=folder) for name in NAMESPACES}
 
 
-def status(process: Process) -> Mapping[str, str] | Unknown:
-    """Return ``/proc/PID/status`` as a mapping."""
-
-    def read() -> dict[str, str]:
-        lines = (line.partition(":\t") for line in process.text("status").split("\n"))
-        return {name: value for name, _, value in lines}
-
-    return known("status", read)
+def status(process: Process) -> str | Unknown:
+    """Return ``/proc/PID/status``."""
+    return known("status", lambda: process.text("status"))
 
 
-def _of(of: Mapping[str, str] | Unknown, key: str, read: Callable[[str], Any]) -> Any:
+def _of(of: str | Unknown, key: str, read: Callable[[str], Any]) -> Any:
+    """Return what one line of a status says; the first, a name that the process chose, is never asked for."""
     if isinstance(of, Unknown):
         return of
-    return read(of[key]) if key in of else Unknown(reason=f"this kernel's status has no `{key}`")
+    name = f"\n{key}:\t"
+    begin = of.find(name)
+    if begin < 0:
+        return Unknown(reason=f"this kernel's status has no `{key}`")
+    return read(of[begin + len(name) : of.index("\n", begin + 1)])
 
 
-def _whole(of: Mapping[str, str] | Unknown, key: str) -> Any:
+def _whole(of: str | Unknown, key: str) -> Any:
     return _of(of, key, int)
 
 

@@ -65,9 +65,9 @@ def same(plan: ApprovedPlan) -> float:
         if file.copied is None:
             os.write(fds[file.descriptor], file.content)
             os.lseek(fds[file.descriptor], 0, os.SEEK_SET)
-    options = []
+    options: list[str] = []
     for option in told.options:
-        if option[0] in ("--file", "--bind-fd", "--ro-bind-fd"):
+        if option[0] in ("--file", "--bind-fd", "--ro-bind-fd", "--seccomp"):
             option = (option[0], str(fds[int(option[1])]), *option[2:])
         if option[0] != "--json-status-fd":
             options += option
