@@ -1304,6 +1304,30 @@ RULES: dict[str, Any] = {
         'report': {'field': 'run_id', 'found': '{declaration.run_id}', 'allowed': ['an id that was never used']},
         'remedy': 'give a new id, or leave `run_id` out and the parent assigns one',
     },
+    'seccomp-table-missing': {
+        'id': 'seccomp-table-missing',
+        'boundary': 'process',
+        'title': 'there is no table of system calls for this machine, so no filter can be made',
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': [],
+        'when': {
+            'all': [
+                {'not': {'equals': {'value': 'profile.process.seccomp', 'to': 'none'}}},
+                {
+                    'any': [
+                        {'not': {'given': 'facts.host.machine'}},
+                        {'not': {'listed': {'value': 'facts.host.machine', 'in': 'seccomp-machines'}}},
+                    ],
+                },
+            ],
+        },
+        'report': {'field': 'host.machine', 'found': '{facts.host.machine}', 'allowed': ['x86_64', 'aarch64']},
+        'remedy': 'use a host of a machine that is listed; a table for another one is a file in `policy/seccomp/`',
+    },
     'user-namespaces-refused': {
         'id': 'user-namespaces-refused',
         'boundary': 'process',
@@ -1488,6 +1512,7 @@ DIGESTS: dict[str, Any] = {
     'request-field-not-taken': 'sha256:ec7e226b32c51fe0c95b815da02adf4077ad87ef7138153e2e90027b0e2ea82e',
     'run-id-invalid': 'sha256:09e1840ed36cf571978dd9396c9cee3c9c5483d3c59554adeb2f8c3a7137a7ba',
     'run-id-reused': 'sha256:ca0d43e76b58f1ac826175ba93aa30bcc5cb75ea3721a7c04ed6573d3ce5fb4c',
+    'seccomp-table-missing': 'sha256:1e3232f2f401cb0175fcd97a12614f570d11c0341cea112ef77dc3a5d21fdc03',
     'user-namespaces-refused': 'sha256:61a8dce055b6a8630d3659f9f89d10baf7b3715b8d43dfaa5df44054245cdd0c',
     'workspace-holds-credentials': 'sha256:ec80285d68f560c9f6029732a843682b5b910ef3890d25a14eec88d1dfa7386d',
     'workspace-missing': 'sha256:df1832a2aa9ec6da7b10e979c73362b41edd6a579220abaa1f25cf16c2ccc2a4',
@@ -1496,4 +1521,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:e41e367c9ed9a3bac9a7fa88f14fadaed716b030d9f986e16b01d08b31bf832f',
 }
 
-DIGEST: str = 'sha256:a6917f2990cdd305299889fb6076214b80416f90a0d960efd75c9176b900ebe0'
+DIGEST: str = 'sha256:4d3ce1e176b1fd1eabbb1da76765fad5d0f2ef97bdc39c2bfb48489616f4c5ce'

@@ -7,6 +7,7 @@ from this host; recorded facts give a verdict anywhere and a plan nowhere. Insid
 
 from __future__ import annotations
 
+from prespawn.policy.filters import NO_FILTER
 from prespawn.policy.known import Absent
 
 from .facts import ReplayedFacts
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from prespawn.policy.bundle import Policy
+    from prespawn.policy.filters import Filter
     from prespawn.policy.profile import Profile
 
     from .approval import Approval
@@ -32,31 +34,32 @@ INNER_ID = 1000  # what the worker sees as its own uid and gid, whoever it is on
 
 def draft(
     declaration: Declaration, policy: Policy, facts: Facts, verdict: Verdict, *,
-    run_id: str, values: Mapping[str, str], search_path: Sequence[str],
+    run_id: str, values: Mapping[str, str], search_path: Sequence[str], filter: Filter | None,
 ) -> Plan:  # fmt: skip
     """Return the plan of an allowed verdict, to be shown and not started.
 
-    ``values`` are those of the declared environment keys, ``search_path`` the directories of ``PATH`` inside.
+    ``values`` are those of the declared environment keys, ``search_path`` the directories of ``PATH`` inside, ``filter``
+    is the filter of system calls that the profile names, for this host's machine, None where it names none.
     ``TypeError`` and ``ValueError`` say that a caller tried to make a plan out of something else.
     """
-    return Plan(approval={}, **_parts(declaration, policy, facts, verdict, run_id, values, search_path))
+    return Plan(approval={}, **_parts(declaration, policy, facts, verdict, run_id, values, search_path, filter))
 
 
 def approve(
     declaration: Declaration, policy: Policy, facts: Facts, verdict: Verdict, approval: Approval, *,
-    run_id: str, values: Mapping[str, str], search_path: Sequence[str],
+    run_id: str, values: Mapping[str, str], search_path: Sequence[str], filter: Filter | None,
 ) -> ApprovedPlan:  # fmt: skip
     """Return the plan that may be started; arguments and errors as for ``draft``."""
     if verdict.phase == "check":
         raise ValueError("a plan to be started is made from a verdict that took the approval into account")
     decided = {"origin": approval.origin, "operator": approval.operator, "accepted": list(verdict.accepted)}
-    parts = _parts(declaration, policy, facts, verdict, run_id, values, search_path)
+    parts = _parts(declaration, policy, facts, verdict, run_id, values, search_path, filter)
     return ApprovedPlan(seal=_SEAL, approval=decided, **parts)
 
 
 def _parts(
     declaration: Declaration, policy: Policy, facts: Facts, verdict: Verdict,
-    run_id: str, values: Mapping[str, str], search_path: Sequence[str],
+    run_id: str, values: Mapping[str, str], search_path: Sequence[str], filter: Filter | None,
 ) -> dict[str, Any]:  # fmt: skip
     if isinstance(facts, ReplayedFacts):
         raise TypeError("a plan is never made from recorded facts")
@@ -65,6 +68,8 @@ def _parts(
     profile = profile_of(declaration, policy)
     place, argv = facts.workspace.place, declaration.argv
     assert not isinstance(profile, Absent) and not isinstance(place, Absent) and isinstance(argv, list)
+    if not _is_named(filter, profile, facts):
+        raise ValueError("a plan takes the filter that its profile names, for the machine that the facts show")
     return {
         "run_id": run_id,
         "profile": profile,
@@ -87,7 +92,15 @@ def _parts(
         "search_path": tuple(search_path),
         "limits": profile.limits,
         "log": None,
+        "filter": filter,
     }
+
+
+def _is_named(filter: Filter | None, profile: Profile, facts: Facts) -> bool:
+    """Say whether a filter is the profile's: where one is named, none at all would be a freer run."""
+    if filter is None:
+        return profile.process.seccomp == NO_FILTER
+    return (filter.name, filter.machine) == (profile.process.seccomp, facts.host.machine)
 
 
 def _identity(facts: Facts) -> Identity:

@@ -189,13 +189,14 @@ class SystemEntry(Record):
 class HostFact(Record):
     """What kind of host this is; ``uid`` is the caller's, ``worker_uid``/``worker_gid`` whom the worker runs as;
     ``identity_switch`` whether the program is there that makes the one into the other, absent where none is needed;
-    ``traces`` whether a parent may trace its own child here, absent where the host has no switch for that."""
+    ``machine`` is what ``uname -m`` says; ``traces`` whether a parent may trace its own child here, absent where the host has no switch for that."""
 
     nested = {"system": (SystemEntry,)}
     uid: int
     worker_uid: int
     worker_gid: int
     identity_switch: bool | Absent
+    machine: str
     zoneinfo: str | Absent
     system: tuple[SystemEntry, ...]
     traces: bool | Absent = ABSENT

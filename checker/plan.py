@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from prespawn.policy.filters import Filter
     from prespawn.policy.known import Absent
     from prespawn.policy.profile import Limits, Profile
 
@@ -47,7 +48,8 @@ class Plan(Record):
 
     ``environment`` holds values and is never printed; ``alias`` is a second name of the workspace inside (its host
     path), so that absolute paths written by tools keep working; ``read_only`` are paths below the workspace that are
-    bound read-only over it; ``program`` is what ``argv[0]`` led to when it was checked.
+    bound read-only over it; ``program`` is what ``argv[0]`` led to when it was checked; ``filter`` is the filter of
+    system calls that the profile names, for this host's machine, None where it names none.
     """
 
     run_id: str
@@ -72,6 +74,7 @@ class Plan(Record):
     limits: Limits
     log: str | None
     program: ProgramFact | Absent = ABSENT
+    filter: Filter | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(run_id={self.run_id!r}, profile={self.profile.id!r})"

@@ -19,11 +19,12 @@ Rules kept here:
 from __future__ import annotations
 
 from prespawn.policy.errors import HostError
+from prespawn.policy.filters import NO_FILTER
 from prespawn.policy.known import Absent
 from prespawn.policy.spelling import shown
 
 from .bwrap_root import HOME, files, root, sources
-from .invocation import STATUS, Invocation
+from .invocation import STATUS, File, Invocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def invocation(plan: Plan) -> Invocation:
     _refuse(plan)
     numbers = iter(range(FIRST_FREE, _MOST_DESCRIPTORS))
     mounted, written = tuple(sources(plan, numbers)), tuple(files(plan, numbers))
-    options = (*_hardening(plan), *root(plan, mounted, written), *_environment(plan), ("--chdir", plan.cwd))
+    filters = tuple(_filters(plan, numbers))
+    options = (*_hardening(plan, filters), *root(plan, mounted, written), *_environment(plan), ("--chdir", plan.cwd))
     _refuse_nul((*plan.argv, *(word for option in options for word in option)))
     return Invocation(
         program=str(plan.runtime.path),
@@ -55,7 +57,7 @@ def invocation(plan: Plan) -> Invocation:
         options=options,
         command=plan.argv,
         sources=mounted,
-        files=written,
+        files=(*written, *filters),
         rlimits=tuple(_rlimits(plan)),
     )
 
@@ -66,7 +68,13 @@ def described(of: Invocation) -> tuple[str, ...]:
     return (of.program, *(word for option in options for word in option), "--", *of.command)
 
 
-def _hardening(plan: Plan) -> Iterator[Option]:
+def _filters(plan: Plan, numbers: Iterator[int]) -> Iterator[File]:
+    """Yield the filter of system calls, as the kernel takes it."""
+    if plan.filter is not None:
+        yield File(descriptor=next(numbers), target=None, content=plan.filter.program, copied=None)
+
+
+def _hardening(plan: Plan, filters: tuple[File, ...]) -> Iterator[Option]:
     for namespace in ("user", "pid", "net", "ipc", "uts", "cgroup"):
         yield (f"--unshare-{namespace}",)
     yield "--uid", str(plan.identity.inner_uid)
@@ -76,6 +84,8 @@ def _hardening(plan: Plan) -> Iterator[Option]:
     yield ("--disable-userns",)
     yield ("--new-session",)
     yield ("--die-with-parent",)
+    for file in filters:  # put on last of all, whatever stands behind it here: nothing that builds the root needs a hole
+        yield "--seccomp", str(file.descriptor)
     yield "--json-status-fd", str(STATUS)
 
 
@@ -118,6 +128,7 @@ def _expressed(plan: Plan) -> Iterator[tuple[str, object, tuple[object, ...]]]:
     yield "process.capabilities", process.capabilities, ((),)
     yield "process.no_new_privs", process.no_new_privs, (True,)
     yield "process.user_namespaces", process.user_namespaces, ("none",)
+    yield "process.seccomp", process.seccomp, (NO_FILTER if plan.filter is None else plan.filter.name,)
     yield "limits.memory", plan.limits.memory, (None,)
     yield "limits.cpu", plan.limits.cpu, (None,)
 

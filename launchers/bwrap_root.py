@@ -50,7 +50,7 @@ def root(plan: Plan, mounted: tuple[Source, ...], written: tuple[File, ...]) -> 
     yield from _system(plan)
     for file in written:
         yield "--perms", "0444"
-        yield "--file", str(file.descriptor), file.target
+        yield "--file", str(file.descriptor), str(file.target)
     yield "--proc", "/proc"
     yield "--dev", "/dev"
     yield from _scratch("/dev/shm", "1777", plan.limits.shm)

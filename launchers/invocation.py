@@ -33,10 +33,13 @@ class Source(Record):
 
 
 class File(Record):
-    """One file that bubblewrap writes to ``target`` from ``descriptor``: ``content``, or a copy of a host file."""
+    """What bubblewrap reads from ``descriptor``: ``content``, or a copy of a host file.
+
+    It writes it to ``target``; where that is None it is for itself: the filter of system calls.
+    """
 
     descriptor: int
-    target: str
+    target: str | None
     content: bytes
     copied: str | None
 

@@ -15,6 +15,7 @@ older call then, and would take EPERM for an answer.
 from __future__ import annotations
 
 from prespawn.policy.errors import InputError
+from prespawn.policy.known import Absent
 from prespawn.policy.seccomp import ALLOW, ERRNO, read_seccomp
 
 from . import bpf
@@ -51,7 +52,7 @@ def assembled(filter: Seccomp, architecture: Syscalls) -> bytes:
     program = Program()
     killed, unknown = program.returns(bpf.KILL), program.returns(bpf.ERRNO | _ENOSYS)
     start = _tree(program, _spans(_fates(program, filter, architecture, unknown)))
-    if architecture.killed is not None:
+    if not isinstance(architecture.killed, Absent):
         above = program.branch(bpf.AT_LEAST, architecture.killed.last + 1, unknown, killed)
         start = program.branch(bpf.AT_LEAST, architecture.killed.first, above, start)
     start = program.load(bpf.NUMBER, start)

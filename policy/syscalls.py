@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from . import shape, table, wording
 from .format import format_of
+from .known import ABSENT
 from .record import Record
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from .errors import ReadError
+    from .known import Absent
     from .reader import Document
 
 FORMAT = "syscalls/v1"
@@ -57,7 +59,7 @@ class Syscalls(Record):
     id: str
     seccomp: str
     audit: int
-    killed: Killed | None
+    killed: Killed | Absent
     numbers: Mapping[str, int]
     elsewhere: tuple[str, ...] = ()
 
@@ -76,7 +78,7 @@ def _table(document: Document) -> Syscalls:
         raise wrong
     for wrong in _repeated(document, value["numbers"]):
         raise wrong
-    killed = value["killed"] and Killed(**value["killed"])
+    killed = ABSENT if value["killed"] is None else Killed(**value["killed"])
     named = {key: value[key] for key in ("id", "seccomp", "audit", "numbers")}
     return Syscalls(**named, killed=killed)
 

@@ -16,12 +16,14 @@ from pathlib import Path
 
 from prespawn.blockers.loader import deciding
 from prespawn.blockers.loader import load as load_blocker
+from prespawn.launchers.seccomp import compile_filter
 from prespawn.policy.canonical import digest
 from prespawn.policy.codec import encode
 from prespawn.policy.json_schema import json_schema
 from prespawn.policy.loader import Loader
 from prespawn.policy.reader import read
 from prespawn.policy.schema import read_schema
+from prespawn.policy.syscalls import tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from prespawn.policy.format import Format
     from prespawn.policy.reader import Document
+    from prespawn.policy.syscalls import Syscalls
 
     Render = Callable[[], str]
 
@@ -99,9 +102,46 @@ def policy_module() -> str:
         "SITES": {name: encode(site) for name, site in sites.items()},
         "LISTS": {id: encode(lists[id]) for id in sorted(lists)},
         "DIGESTS": {id: digest(encode(one)) for id, one in sorted({**profiles, **adapters}.items())},
+        "FILTERS": filter_digests(),
     }
-    values["DIGEST"] = digest([values[name] for name in ("PROFILES", "ADAPTERS", "LEVELS", "LISTS")])
+    values["DIGEST"] = digest([values[name] for name in ("PROFILES", "ADAPTERS", "LEVELS", "LISTS", "FILTERS")])
     return module("The shipped policy and the fast tables of all formats.", values)
+
+
+def filters_module() -> str:
+    """Render ``policy/shipped_filters.py``: what only a line that starts something needs."""
+    programs = {
+        path.stem: {id: compile_filter(filter_document(path), machine) for id, machine in machines().items()}
+        for path in filter_files()
+    }
+    return module(
+        "The filters of system calls, compiled for each machine, and the digests of what they were made from.",
+        {"DIGESTS": filter_digests(), "PROGRAMS": programs},
+    )
+
+
+@cache
+def machines() -> dict[str, Syscalls]:
+    """Return the table of system calls of each machine that there is a file for."""
+    return tables(documents(POLICY / "seccomp"))
+
+
+def filter_digests() -> dict[str, dict[str, str]]:
+    """Return the digest of each filter's document together with each machine's table."""
+    return {
+        path.stem: {id: digest([filter_document(path).value, encode(machine)]) for id, machine in machines().items()}
+        for path in filter_files()
+    }
+
+
+def filter_files() -> list[Path]:
+    """Return every filter's file, by name."""
+    return sorted((POLICY / "seccomp").glob("*.json"))
+
+
+def filter_document(path: Path) -> Document:
+    """Return a filter's JSON, strictly read."""
+    return read(path.read_bytes(), source=path.name, family="policy", syntax="json")
 
 
 def schemas_module() -> str:
@@ -183,6 +223,7 @@ def targets() -> list[tuple[Path, Render]]:
     published = POLICY / "schemas" / "json"
     return [
         (POLICY / "shipped.py", policy_module),
+        (POLICY / "shipped_filters.py", filters_module),
         (POLICY / "shipped_schemas.py", schemas_module),
         (BLOCKERS / "shipped.py", blockers_module),
         (BLOCKERS / "README.md", index),

@@ -34,7 +34,7 @@ def host(look: Look, owner: Any) -> HostFact:
     if not isinstance(uid, Unknown):
         switch = ABSENT if uid == look.uid else on_search_path(look, SWITCH) is not None
     return HostFact(
-        uid=look.uid, worker_uid=uid, worker_gid=gid, identity_switch=switch,
+        uid=look.uid, worker_uid=uid, worker_gid=gid, identity_switch=switch, machine=os.uname().machine,
         traces=_traces(look.uid), zoneinfo=_link_text(LOCALTIME), system=_system(look.lists["system-tree"].names),
     )  # fmt: skip
 

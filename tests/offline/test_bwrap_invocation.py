@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 from support import plans, scripted_bwrap
+from support.seccomp import DEFAULT, TABLES
 
 from prespawn.checker.facts import SystemEntry
 from prespawn.checker.plan import Bind, Identity
 from prespawn.launchers.bwrap import described, invocation
 from prespawn.launchers.invocation import Invocation
+from prespawn.launchers.seccomp import compile_filter
+from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.errors import HostError
 from prespawn.policy.known import ABSENT
 from prespawn.policy.profile import NetworkRule, ProcessRule, RootRule
@@ -40,11 +43,20 @@ EVERYTHING: dict[str, Any] = {
     "system": SYSTEM,
     "zoneinfo": "/usr/share/zoneinfo/Etc/UTC",
     "environment": (("LANG", "C.UTF-8"), ("TZ", "--unshare-nothing")),
+    "filter": plans.filter("x86_64"),
 }
 UNBOUNDED = {"processes": None, "open_files": None, "file_size": None, "tmp": None, "home": None, "shm": None}
+UNFILTERED = plans.PROFILE.replace(process=plans.PROFILE.process.replace(seccomp="none"))
 CASES: dict[str, dict[str, Any]] = {
     "everything": EVERYTHING,
-    "smallest": {"workspace": None, "alias": None, "cwd": "/", "limits": UNBOUNDED},
+    "smallest": {
+        "workspace": None,
+        "alias": None,
+        "cwd": "/",
+        "limits": UNBOUNDED,
+        "profile": UNFILTERED,
+        "filter": None,
+    },
     "read-only": {**EVERYTHING, "workspace": WORKSPACE.replace(writable=False), "toolchains": (), "alias": None},
 }
 
@@ -54,7 +66,12 @@ def rendered(of: Invocation) -> str:
     lines = [f"program {of.program}", f"argv0 {of.argv0}", f"identity {of.identity}", f"vector {list(of.vector)}"]
     lines += [" ".join(("option", *option)) for option in of.options]
     lines += [f"source {source}" for source in of.sources]
-    lines += [f"file {file}" for file in of.files]
+    lines += [f"file {file}" for file in of.files if file.target is not None]
+    lines += [
+        f"filter descriptor={file.descriptor} {len(file.content) // 8} instructions {digest_bytes(file.content)}"
+        for file in of.files
+        if file.target is None
+    ]
     lines += [f"rlimit {name} {value}" for name, value in of.rlimits]
     return "\n".join(lines) + "\n"
 
@@ -166,6 +183,8 @@ PROCESS = dict(plans.PROFILE.process)
             {"profile": plans.PROFILE.replace(process=ProcessRule(**{**PROCESS, "user_namespaces": "one"}))},
             "process.user_namespaces is `one`; the launcher `bwrap` can express: `none`",
         ),
+        ({"filter": None}, "process.seccomp is `default`; the launcher `bwrap` can express: `none`"),
+        ({"profile": UNFILTERED}, "process.seccomp is `none`; the launcher `bwrap` can express: `default`"),
         ({"limits": {"memory": 5}}, "limits.memory is `5`; the launcher `bwrap` can express: `None`"),
         ({"limits": {"cpu": 7}}, "limits.cpu is `7`; the launcher `bwrap` can express: `None`"),
     ],
@@ -188,3 +207,19 @@ def test_hardening_comes_first_and_the_root_is_closed_after_every_mount() -> Non
     closing = max(index for index, name in enumerate(names) if name == "--remount-ro")
     assert set(names[closing + 1 :]) == {"--setenv", "--chdir"}
     assert not [name for name in names if name.endswith("-try")]
+
+
+def test_filter_is_read_from_a_descriptor_of_its_own() -> None:
+    told = invocation(plans.plan(**EVERYTHING))
+    (given,) = [file for file in told.files if file.target is None]
+    assert [option for option in told.options if option[0] == "--seccomp"] == [("--seccomp", str(given.descriptor))]
+    assert given.content == compile_filter(DEFAULT, TABLES["x86_64"])
+    numbers = [source.descriptor for source in told.sources] + [file.descriptor for file in told.files]
+    assert given.descriptor == max(numbers) and len(set(numbers)) == len(numbers)
+    assert ("--file", str(given.descriptor)) not in [option[:2] for option in told.options]
+
+
+def test_filter_is_that_of_the_machine() -> None:
+    told = {machine: invocation(plans.plan(filter=plans.filter(machine))) for machine in TABLES}
+    programs = {machine: [file.content for file in of.files if file.target is None] for machine, of in told.items()}
+    assert programs == {machine: [compile_filter(DEFAULT, TABLES[machine])] for machine in TABLES}

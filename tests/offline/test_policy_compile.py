@@ -9,11 +9,17 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.seccomp import DEFAULT, VALUE
+from support.seccomp import TABLES as MACHINES
 
 from prespawn import compile as generator
-from prespawn.policy import shipped, shipped_schemas
+from prespawn.blockers import shipped as blockers
+from prespawn.launchers.seccomp import compile_filter
+from prespawn.policy import shipped, shipped_filters, shipped_schemas
+from prespawn.policy.canonical import digest
 from prespawn.policy.catalogue import adapters, built_in_site, levels, named_lists, profiles
 from prespawn.policy.codec import encode
+from prespawn.policy.filters import NO_FILTER, shipped_filter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +59,35 @@ def test_shipped_literals_make_the_records_that_they_were_made_from() -> None:
     }
     assert levels() == load.levels(generator.document(generator.POLICY / "levels.yaml"))
     assert built_in_site() == load.site(generator.document(generator.POLICY / "sites" / "built-in.yaml"))
+
+
+def test_shipped_filters_are_what_their_files_say() -> None:
+    assert {path.stem for path in (generator.POLICY / "seccomp").glob("*.json")} == set(shipped_filters.PROGRAMS)
+    assert {path.stem for path in (generator.POLICY / "seccomp").glob("*.yaml")} == set(MACHINES)
+    for machine, table in MACHINES.items():
+        made = shipped_filter("default", machine)
+        assert (made.name, made.machine, made.program) == ("default", machine, compile_filter(DEFAULT, table))
+        assert made.digest == shipped.FILTERS["default"][machine] == digest([VALUE, encode(table)])
+
+
+def test_every_filter_that_a_profile_may_name_is_shipped() -> None:
+    process = generator.formats()["profile/v1"].fields["process"]["schema"]
+    assert set(process["seccomp"]["allowed"]) == {NO_FILTER, *shipped_filters.PROGRAMS}
+
+
+def test_machines_with_a_table_are_the_listed_ones() -> None:
+    assert set(named_lists()["seccomp-machines"].names) == set(MACHINES)
+    assert set(blockers.RULES["seccomp-table-missing"]["report"]["allowed"]) == set(MACHINES)
+
+
+def test_a_changed_filter_is_another_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = generator.filter_digests()
+    before = generator.policy_module()
+    monkeypatch.setattr(generator, "filter_digests", lambda: {**digests, "default": {"x86_64": "sha256:0"}})
+    after = generator.policy_module()
+    assert [line for line in before.splitlines() if line.startswith("DIGEST:")] != [
+        line for line in after.splitlines() if line.startswith("DIGEST:")
+    ]
 
 
 def test_shipped_literals_are_the_canonical_models() -> None:

@@ -33,6 +33,7 @@ from prespawn.checker.approve import approve, draft
 from prespawn.checker.check import declaration_invalid
 from prespawn.checker.replay import facts_document, replayed
 from prespawn.checker.unseen import unseen
+from prespawn.policy.filters import shipped_filter
 from support.world import FORBIDDEN, KEYS, World, pages, plain
 
 if TYPE_CHECKING:
@@ -126,13 +127,22 @@ def decide(world: World, values: Mapping[str, Any]) -> Iterator[Verdict]:
     yield world.checker.check(declaration, replayed(facts_document(world.facts)))
     for phase in PHASES:
         verdict = world.check(phase)
-        rest: dict[str, Any] = {"run_id": "run-1", "values": {}, "search_path": ("/usr/bin",)}
+        rest: dict[str, Any] = {
+            "run_id": "run-1", "values": {}, "search_path": ("/usr/bin",), "filter": FILTERS.get(_filter(values)),
+        }  # fmt: skip
         if verdict.allowed:
             draft(declaration, world.policy, world.facts, verdict, **rest)
             if phase != PHASES[0]:
                 approval: Any = world.approval()
                 approve(declaration, world.policy, world.facts, verdict, approval, **rest)
         yield verdict
+
+
+FILTERS = {("default", machine): shipped_filter("default", machine) for machine in ("x86_64", "aarch64")}
+
+
+def _filter(values: Mapping[str, Any]) -> tuple[str, str]:
+    return values["profile"]["process"]["seccomp"], str(values["facts"]["host"]["machine"])
 
 
 def all_cases(guard: Guard) -> int:

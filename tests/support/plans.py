@@ -7,6 +7,7 @@ from typing import Any
 
 from prespawn.checker.facts import RuntimeFact, SystemEntry
 from prespawn.checker.plan import _SEAL, ApprovedPlan, Bind, Identity
+from prespawn.policy.filters import Filter, shipped_filter
 from prespawn.policy.known import ABSENT
 from prespawn.policy.profile import (
     ActivationRule,
@@ -35,12 +36,13 @@ PROFILE = Profile(
     workspace=WorkspaceRule(access="write", git="read-only", source="site"), state=ABSENT,
     root=RootRule(system="read-only"), network=NetworkRule(mode="none"),
     process=ProcessRule(
-        uid="worker", capabilities=(), no_new_privs=True, seccomp="none", user_namespaces="none"
+        uid="worker", capabilities=(), no_new_privs=True, seccomp="default", user_namespaces="none"
     ),
     image=None, argv="typed", environment=EnvironmentRule(fixed={}, allowed_keys=()), limits=LIMITS, quotas=ABSENT,
     provider=ABSENT, output=OutputRule(log="none", artifact="none"), proves=(),
     evidence=EvidenceRule(canary=ABSENT), activation=ActivationRule(requires=()), still_allowed=(),
 )  # fmt: skip
+MACHINE = os.uname().machine
 SEARCH_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ssl/certs",
           "/etc/ld.so.cache")  # fmt: skip
@@ -71,6 +73,11 @@ def system() -> tuple[SystemEntry, ...]:
     return tuple(entries)
 
 
+def filter(machine: str = MACHINE) -> Filter:
+    """Return the shipped filter; as everywhere, for this machine."""
+    return shipped_filter("default", machine)
+
+
 def plan(**changes: Any) -> ApprovedPlan:
     """Return an approved plan for ``true``, with some fields changed; ``limits`` may be a mapping of changes."""
     limits = changes.pop("limits", {})
@@ -96,5 +103,6 @@ def plan(**changes: Any) -> ApprovedPlan:
         "search_path": SEARCH_PATH,
         "limits": LIMITS.replace(**limits) if isinstance(limits, dict) else limits,
         "log": None,
+        "filter": changes["filter"] if "filter" in changes else filter(),
     }
     return ApprovedPlan(seal=_SEAL, **{**values, **changes})

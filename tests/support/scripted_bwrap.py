@@ -24,7 +24,7 @@ ARITY = {
     "--unshare-cgroup": 0, "--uid": 1, "--gid": 1, "--hostname": 1, "--cap-drop": 1, "--disable-userns": 0,
     "--new-session": 0, "--die-with-parent": 0, "--json-status-fd": 1, "--ro-bind": 2, "--symlink": 2, "--perms": 1,
     "--file": 2, "--proc": 1, "--dev": 1, "--size": 1, "--tmpfs": 1, "--remount-ro": 1, "--dir": 1, "--bind-fd": 2,
-    "--ro-bind-fd": 2, "--setenv": 2, "--chdir": 1,
+    "--ro-bind-fd": 2, "--seccomp": 1, "--setenv": 2, "--chdir": 1,
 }  # fmt: skip
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, SIGKILL = 1, 36, 9
 
