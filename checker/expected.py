@@ -10,6 +10,7 @@ A plan says nothing of a place by leaving it out: what is seen and not expected 
 
 from __future__ import annotations
 
+from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.known import Absent
 from prespawn.policy.record import Record
 
@@ -66,13 +67,9 @@ def expected(plan: Plan) -> Expected:
         "sources": ANYTHING,
         "told": _told(plan),
     }  # fmt: skip
-    if _is_filtered(plan):
-        tree["filter"] = {"program": SameAs(branch="told", leaf="filter")}
+    if plan.filter is not None:
+        tree["filter"] = {"program": digest_bytes(plan.filter.program)}
     return Expected(tree=tree, system=tuple(entry.path for entry in plan.system if entry.kind == "directory"))
-
-
-def _is_filtered(plan: Plan) -> bool:
-    return plan.profile.process.seccomp != "none"
 
 
 def _process(plan: Plan) -> Tree:
@@ -88,7 +85,7 @@ def _process(plan: Plan) -> Tree:
         "groups": OneOf(values=("none", "the caller's")),
         "capabilities": dict.fromkeys(CAPABILITY_SETS, tuple(process.capabilities)),
         "no_new_privs": process.no_new_privs,
-        "seccomp": {"mode": 2, "filters": 1} if _is_filtered(plan) else {"mode": ANYTHING, "filters": 0},
+        "seccomp": {"mode": ANYTHING, "filters": 0} if plan.filter is None else {"mode": 2, "filters": 1},
         "process_group": "init's",
         "session": "init's",
         "terminal": 0,
@@ -152,7 +149,7 @@ def _told(plan: Plan) -> Tree:
         "dir": 1,
     }
     told |= {"uid": (str(plan.identity.inner_uid),), "gid": (str(plan.identity.inner_gid),), "hostname": (plan.run_id,)}
-    return {**told, "seccomp": 1, "filter": ANYTHING} if _is_filtered(plan) else told
+    return told if plan.filter is None else {**told, "seccomp": 1, "filter": ANYTHING}
 
 
 # -- the file system

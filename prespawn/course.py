@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 else:
     import _signal as signals  # `signal` builds enums: 3.6 ms at every start
 
+_UNREADABLE = "the records of the held worker cannot be read; allowed here: a program that its user may read"
 _LONGEST_DETAIL = 2000  # bytes of bubblewrap's words that are kept, the last ones
 
 
@@ -154,6 +155,8 @@ class Course:
         """Check and set what is to be final before the first instruction, then ask the caller."""
         try:
             names = os.listdir(f"/proc/{held.payload}/fd")
+        except PermissionError as error:
+            raise HostError("worker-unreadable", _UNREADABLE) from error
         except OSError as error:
             raise HostError("launch-failed", "the held worker was ended by somebody else") from error
         if extra := set(names) - {"0", "1", "2"}:
@@ -164,7 +167,7 @@ class Course:
         rlimits.apply((held.payload, held.init), self._told.rlimits, self._told.identity)
         if self._asks:
             streams = (started.stdin, started.stdout, started.stderr)
-            fields = {name: value for name, value in held}
+            fields = dict(held)
             self.held = Ready(**fields, told=self._told, streams=streams, filter=self._filter(held))
             os.eventfd_write(self.events.held, 1)
             self._answer.acquire()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import struct
 import sys
 
 TYPE_CHECKING = False
@@ -30,7 +31,8 @@ AT_SYMLINK_NOFOLLOW, AT_NO_AUTOMOUNT, STATX_MNT_ID = 0x100, 0x800, 0x1000
 _STATX_BASIC = 0x7FF
 
 _AT_EMPTY_PATH, _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH, _AT_FDCWD = 0x1000, 1, 4, -100
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442  # the same on every architecture
+_RESOLVE_IN_ROOT = 0x10
 _SETRESUID_SETRESGID = {"x86_64": (117, 119), "aarch64": (147, 149)}
 _PIDFD_GET_INFO, _PIDFD_INFO_EXIT, _PIDFD_INFO_SIZE = 0xC040FF0B, 1 << 3, 64
 
@@ -91,6 +93,12 @@ def statx(directory: int, path: str, *, follow: bool = False) -> Statx:
     wanted = _STATX_BASIC | STATX_MNT_ID
     _checked(_libc.statx(directory, os.fsencode(path), flags, wanted, ctypes.addressof(found)))
     return found
+
+
+def open_in_root(root: int, path: bytes, flags: int) -> int:
+    """Open a path as a process with that root would, links of any kind included; nothing above the root is reached."""
+    how = struct.pack("=QQQ", flags, 0, _RESOLVE_IN_ROOT)
+    return _syscall(_OPENAT2, root, path, how, len(how))
 
 
 def private_mounts() -> None:

@@ -26,13 +26,15 @@ _NO_MOUNT_ID = Unknown(reason="this kernel does not say on which mount a file is
 
 
 class Table:
-    """Parsed mountinfo: ``mounts`` by place, ``places`` by the kernel's number of a mount."""
+    """Parsed mountinfo: ``mounts`` by place, ``places`` by the kernel's number of a mount, ``seen`` the kind of the one
+    on top at each place."""
 
-    __slots__ = ("mounts", "places")
+    __slots__ = ("mounts", "places", "seen")
 
     def __init__(self, mountinfo: str, root: int) -> None:
         self.mounts: dict[str, dict[str, object]] = {}
         self.places: dict[int, str] = {}
+        self.seen: dict[str, object] = {}
         for line in mountinfo.splitlines():
             words = line.split(" ")
             number, place = int(words[0]), _unescaped(words[4])
@@ -40,7 +42,8 @@ class Table:
             key = place
             while key in self.mounts:
                 key += " (again)"
-            self.mounts[key] = _mount(words, number, place, root)
+            self.mounts[key] = mount = _mount(words, number, place, root)
+            self.seen[place] = mount["kind"]
 
 
 def _mount(words: list[str], number: int, place: str, root: int) -> dict[str, object]:
@@ -89,7 +92,7 @@ def _unescaped(text: str) -> str:
 def tree(table: Table, root: int) -> dict[str, object]:
     """Return every entry of every tmpfs of the run, by path; what other mounts show is theirs."""
     entries: dict[str, object] = {}
-    pending = [place for place, mount in table.mounts.items() if mount["kind"] == "tmpfs"]
+    pending = [place for place, kind in table.seen.items() if kind == "tmpfs"]
     while pending:
         place = pending.pop()
         folder = os.open(place[1:] or ".", _FOLDER, dir_fd=root)

@@ -10,6 +10,7 @@ from prespawn.policy.known import Absent, Unknown
 
 from .mounts import Table, identity
 from .reading import known
+from .script import is_run_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from .reading import Process
 
 _UNREADABLE = Unknown(reason="not readable from outside")
-_MOST_WORDS = 8  # before a script's own: four interpreters with one argument each, the kernel follows no more
 
 
 def payload(process: Process, plan: Plan, table: Table | Unknown, environ: bytes | Unknown) -> dict[str, object]:
@@ -55,16 +55,15 @@ def _program(process: Process, plan: Plan, running: kernel.Statx | Unknown) -> o
     """Say in a word whether the plan's program runs with the plan's arguments; none of them leaves this function.
 
     ``checked``: it is the very file that was checked. ``planned``: the same where the plan knows no file.
-    ``interpreted``: a script, which the kernel turned into its interpreter with the script's own words behind it.
+    ``interpreted``: it is a script, which the kernel turned into its interpreter with the script's words behind it.
     """
     if isinstance(running, Unknown):
         return running
     found = process.content("cmdline").split(b"\0")[:-1]
     words = [os.fsencode(word) for word in plan.argv]
-    same = isinstance(plan.program, Absent) or identity(running) == f"{plan.program.device}:{plan.program.inode}"
-    if found == words and same:
-        return "planned" if isinstance(plan.program, Absent) else "checked"
-    more = len(found) - len(words)
-    if 0 < more <= _MOST_WORDS and found[more + 1 :] == words[1:]:
-        return "interpreted"
-    return "another"
+    planned = None if isinstance(plan.program, Absent) else f"{plan.program.device}:{plan.program.inode}"
+    of = identity(running)
+    if found == words and planned in (None, of):
+        return "planned" if planned is None else "checked"
+    script = is_run_by(found, words, process.folder("root"), os.fsencode(plan.cwd), of)
+    return "interpreted" if script is not None and planned in (None, script) else "another"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from prespawn import supervise
 from prespawn.attest import Look
@@ -103,14 +104,12 @@ def looked(
         if found:
             raise ShortfallError("attestation-mismatch", "differs", None)
 
-    supervise.invocation = deed
     try:
-        outcome = supervise.run(plan, on_held=on_held)
+        with mock.patch("prespawn.supervise.invocation", deed):
+            outcome = supervise.run(plan, on_held=on_held)
         fell = "" if outcome.how == "exited" else f"{outcome.how} {outcome.stage}"
     except HostError as error:
         fell = "" if isinstance(error, ShortfallError) else error.id
-    finally:
-        supervise.invocation = invocation
     return Looked(differences, fell, os.path.exists(f"{plan.workspace.source}/{MARK}" if plan.workspace else ""))
 
 
@@ -129,11 +128,11 @@ def before_the_last(*added: Option) -> Change:
     return change
 
 
-def instead(name: str, *option: str) -> Change:
-    """Return the change that puts one option in the place of the first of a name."""
+def exchanged(name: str, last: str, *options: Option) -> Change:
+    """Return the change that puts options in the place of the one with a name and a last word."""
 
-    def change(options: tuple[Option, ...]) -> Sequence[Option]:
-        place = next(index for index, found in enumerate(options) if found[0] == name)
-        return (*options[:place], option, *options[place + 1 :])
+    def change(found: tuple[Option, ...]) -> Sequence[Option]:
+        place = next(place for place, option in enumerate(found) if (option[0], option[-1]) == (name, last))
+        return (*found[:place], *options, *found[place + 1 :])
 
     return change

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from prespawn.checker.facts import RuntimeFact, SystemEntry
+from prespawn.checker.facts import ProgramFact, RuntimeFact, SystemEntry
 from prespawn.checker.plan import _SEAL, ApprovedPlan, Bind, Identity
 from prespawn.policy.filters import Filter, shipped_filter
 from prespawn.policy.known import ABSENT
@@ -52,6 +52,15 @@ def runtime(path: str | None) -> RuntimeFact:
     return RuntimeFact(
         name="bwrap", shipped=True, enforces=(), found=path is not None, path=ABSENT if path is None else path,
         version=ABSENT, digest=ABSENT, works=ABSENT, reachable=True, attests=False,
+    )  # fmt: skip
+
+
+def program(path: str) -> ProgramFact:
+    """Return the fact of a program as it is now."""
+    status, name = os.stat(path), os.path.basename(path)
+    return ProgramFact(
+        given=path, found=True, executable=True, origin="absolute", path=path, name=name,
+        device=status.st_dev, inode=status.st_ino,
     )  # fmt: skip
 
 
