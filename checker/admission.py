@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .declaration import Declaration
 
 FORMAT = "declaration/v1"
+_SCALARS = frozenset((str, bool, type(None)))
+_STRING = frozenset((str,))
+_INTEGERS = range(-(2**63), 2**63)  # the reader's; a longer one could not even be written down
 
 
 class Refused(Record):
@@ -60,10 +63,15 @@ def _copied(value: Any, depth: int, left: list[int]) -> Any:
     left[0] -= 1
     if depth < 0 or left[0] < 0:
         raise _NotJson("a value deeper or larger than a declaration may be")
-    if value is None or type(value) in (bool, int, str):
+    kind = type(value)
+    if kind in _SCALARS:
         return value
-    if type(value) is list:
+    if kind is list:
         return [_copied(item, depth - 1, left) for item in value]
-    if type(value) is dict and all(type(key) is str for key in value):
+    if kind is dict and _STRING.issuperset(map(type, value)):
         return {key: _copied(item, depth - 1, left) for key, item in value.items()}
-    raise _NotJson(f"a value of type {type(value).__name__}, which is no JSON")
+    if kind is int and value in _INTEGERS:
+        return value
+    if kind is int:
+        raise _NotJson("an integer larger than a declaration may hold")
+    raise _NotJson(f"a value of type {kind.__name__}, which is no JSON")

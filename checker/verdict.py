@@ -73,10 +73,8 @@ class Verdict(Record):
     digests: Mapping[str, str]
 
     def document(self) -> dict[str, object]:
-        """Return ``verdict/v1`` as a JSON value."""
-        fields = encode(self)
-        assert isinstance(fields, dict)
-        return {"prespawn": "verdict/v1", **fields}
+        """Return ``verdict/v1`` as a JSON value; what a subclass keeps beside it is no part of that."""
+        return {"prespawn": "verdict/v1", **{name: encode(getattr(self, name)) for name in Verdict._fields}}
 
     def canonical(self) -> str:
         """Return the canonical text, the same bytes for the same inputs."""
