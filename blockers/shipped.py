@@ -626,7 +626,7 @@ RULES: dict[str, Any] = {
                 {'equals': {'value': 'facts.program.origin', 'to': 'outside'}},
                 {
                     'all': [
-                        {'equals': {'value': 'profile.root.system', 'to': 'host'}},
+                        {'one_of': {'value': 'profile.launcher', 'of': ['local', 'worktree']}},
                         {'equals': {'value': 'facts.program.origin', 'to': 'workspace'}},
                     ],
                 },
@@ -952,7 +952,7 @@ RULES: dict[str, Any] = {
         'unless': ['workspace-root-forbidden'],
         'when': {
             'all': [
-                {'equals': {'value': 'profile.root.system', 'to': 'read-only'}},
+                {'one_of': {'value': 'profile.root.system', 'of': ['read-only', 'image']}},
                 {'not': {'empty': 'facts.workspace.sockets'}},
             ],
         },
@@ -1472,7 +1472,7 @@ DIGESTS: dict[str, Any] = {
     'execution-preview-shell-interpolation': 'sha256:a4bf26976351d076e7286a6228e0a771e4f268952c1dbe36467320df52562385',
     'execution-program-not-executable': 'sha256:459ca24be29050784e6bb7fa7f8988afadd343e513d22828214adf7091646a83',
     'execution-program-not-found': 'sha256:ae5090cae893f07975220f649edfc49ca303eb5f872d934b10d9db9b430fc9da',
-    'execution-program-outside': 'sha256:2688b072b5657fd007f546d62fdf9b2fe9e1b4fc34295aba28bba622221d4b32',
+    'execution-program-outside': 'sha256:e81e8be2c31e0ffe05990a52b70faa32d0e34047b0c62e4ce988f0d2157b8a66',
     'facts-mismatch': 'sha256:f7fff1e4cc6ae210ab5c52fba67611360c821452c64a933e125d11d5bac05ed0',
     'file-contract-git-internal': 'sha256:f3147a89713f6f3367da93afd36d4dd0d7586788768cdb5a3a7a39e63e290071',
     'file-contract-invalid': 'sha256:69d52ca25452b3dbc65f8b97c378637e344cb3cc0091d6731d48e2e0148ad538',
@@ -1491,7 +1491,7 @@ DIGESTS: dict[str, Any] = {
     'log-path-invalid': 'sha256:ecf6f652f7aede58f04a9820a85e66b92b45edbf35a48748a580624e1ecf75c0',
     'log-path-outside-workspace': 'sha256:2f472eab63dfad85bef1abc8778e0c4276a51feb299d6dbd7bfa0dba3f305876',
     'mount-forbidden-source': 'sha256:848bd7676a5b48858fa04e0629096310c798d13826dc340c4676898f3a39ccb7',
-    'mount-holds-socket': 'sha256:893b9c9aa5e0a2530141a833da4a537793c6d9d210a0d1a3313ca46b3be84fa4',
+    'mount-holds-socket': 'sha256:8f9dc9154cbf01565014b163796b34f92a7b64d4c46772e91525e6edc48a01af',
     'mount-source-missing': 'sha256:d1fce834509c26e9b9c23e78da6becc1f82a876dd7a291a85bec0e8f40a84e3e',
     'mount-source-outside-lease-root': 'sha256:7759e2eaf478d370c1d999af79fec3684907da3e75568fe080a439ed11ffdbb4',
     'path-invalid': 'sha256:d5210c9abcb71c1d8f260e893aa7a56ed4ec3b7862f3633ac0b69a19ad8bcb2e',
@@ -1521,4 +1521,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:e41e367c9ed9a3bac9a7fa88f14fadaed716b030d9f986e16b01d08b31bf832f',
 }
 
-DIGEST: str = 'sha256:4d3ce1e176b1fd1eabbb1da76765fad5d0f2ef97bdc39c2bfb48489616f4c5ce'
+DIGEST: str = 'sha256:7d3ce3eba304c0f03ef825e1f877cdbd9571e8265ac9a394221e8e8d423f8ddd'

@@ -9,7 +9,9 @@ Each field of a trusted format says in its schema in which direction it is narro
 ``superset``        a list with more entries
 ``ordered: [...]``  a word that stands earlier in this list, narrowest first
 ``entries``         a free-keyed mapping with fewer keys, each value compared by its own direction (``equal`` if unsaid)
-``fields``          field by field; ``absent: narrowest`` or ``widest`` says what null in its place means
+``named``           the same, where naming none means the only entry: from one to several, or back, is incomparable
+``fields``          field by field; ``absent`` says whether null in its place is ``narrowest``, ``widest`` or
+                    ``incomparable``
 ``equal``           no other value is narrower or wider: every change is incomparable
 ``free``            no authority in it: titles, reasons
 =================== =================================================================================================
@@ -102,19 +104,20 @@ def _ordered(old: object, new: object, entry: Entry, at: Pointer) -> Iterator[Ch
 
 def _entries(old: dict[str, Any], new: dict[str, Any], entry: Entry, at: Pointer) -> Iterator[Change]:
     hidden = entry[1][0] == "equal" and len(entry[1]) > 1 and entry[1][1]
+    another = entry[0] == "named" and 1 in (len(old), len(new)) and min(len(old), len(new)) > 0 and len(old) != len(new)
     for name in {**old, **new}:
         if name in old and name in new:
             yield from _compared(old[name], new[name], entry[1], (*at, name))
         else:
             values = (HIDDEN if hidden and name in side else side.get(name) for side in (old, new))
-            verdict = NARROWED if name in old else WIDENED
+            verdict = INCOMPARABLE if another else NARROWED if name in old else WIDENED
             yield Change(at=(*at, name), verdict=verdict, old=next(values), new=next(values))
 
 
 def _fields(old: Any, new: Any, entry: Entry, at: Pointer) -> Iterator[Change]:
     if old is None or new is None:
-        verdict = _OPPOSITE[NARROWED] if (old is None) == (entry[2] == "narrowest") else NARROWED
-        yield Change(at=at, verdict=verdict, old=old, new=new)
+        verdict = WIDENED if (old is None) == (entry[2] == "narrowest") else NARROWED
+        yield Change(at=at, verdict=INCOMPARABLE if entry[2] == INCOMPARABLE else verdict, old=old, new=new)
         return
     for name, below in entry[1].items():
         yield from _compared(old.get(name), new.get(name), below, (*at, name))
@@ -122,7 +125,7 @@ def _fields(old: Any, new: Any, entry: Entry, at: Pointer) -> Iterator[Change]:
 
 _COMPARERS: Mapping[str, Callable[[Any, Any, Entry, Pointer], Iterator[Change]]] = {
     "free": _free, "equal": _equal, "lower": _lower, "higher": _lower, "subset": _subset, "superset": _subset,
-    "ordered": _ordered, "entries": _entries, "fields": _fields,
+    "ordered": _ordered, "entries": _entries, "named": _entries, "fields": _fields,
 }  # fmt: skip
 
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from .authority import Entry
 
-WORDS = ("lower", "higher", "subset", "superset", "ordered", "entries", "fields", "equal", "free")
+WORDS = ("lower", "higher", "subset", "superset", "ordered", "entries", "named", "fields", "equal", "free")
 
 _NUMBERS = {"integer", *UNITS}
+_ABSENT = ("incomparable", "narrowest", "widest")
 
 
 def entries(fields: Mapping[str, Any]) -> Entry:
@@ -39,8 +40,8 @@ def problem(rules: Mapping[str, Any]) -> str:
         return "`lower` and `higher` for numbers"
     if narrower in ("subset", "superset") and kinds != {"list"}:
         return "`subset` and `superset` for lists"
-    if narrower == "entries" and ("dict" not in kinds or "schema" in rules):
-        return "`entries` for free-keyed mappings"
+    if narrower in ("entries", "named") and ("dict" not in kinds or "schema" in rules):
+        return "`entries` and `named` for free-keyed mappings"
     return _problem_of_fields(rules, kinds) if narrower == "fields" else ""
 
 
@@ -48,8 +49,8 @@ def _problem_of_fields(rules: Mapping[str, Any], kinds: set[str]) -> str:
     if not kinds <= {"dict", "none"} or "schema" not in rules:
         return "`fields` for mappings with named fields"
     optional = rules.get("nullable", False) or "none" in kinds
-    said = rules["meta"].get("absent") in ("narrowest", "widest")
-    return "" if optional == said else "`absent: narrowest` or `widest` where null may stand, and nowhere else"
+    said = rules["meta"].get("absent") in _ABSENT
+    return "" if optional == said else f"`absent`, one of {', '.join(_ABSENT)}, where null may stand, and nowhere else"
 
 
 def _entry(rules: Mapping[str, Any]) -> Entry:
@@ -61,8 +62,8 @@ def _entry(rules: Mapping[str, Any]) -> Entry:
         return (narrower, next((type for type in types(rules) if type in UNITS), None))
     if narrower in ("subset", "superset"):
         return (narrower, _free_fields(rules.get("schema", {})))
-    if narrower == "entries":
-        return ("entries", _entry(rules.get("valuesrules", {})))
+    if narrower in ("entries", "named"):
+        return (narrower, _entry(rules.get("valuesrules", {})))
     if narrower == "fields":
         return ("fields", entries(rules["schema"])[1], meta.get("absent"))
     return ("equal", True) if meta.get("hidden") else (narrower,)

@@ -5,7 +5,7 @@ A schema file is a ``schema/v1`` document whose ``fields`` are Cerberus rules, e
 * ``doc``: one sentence, with the unit;
 * ``narrower``: the direction in which the field gives less authority, from the closed set of ``policy.authority``;
   every field of a format with ``authority: true`` has one. ``absent`` says on which end null stands where it could be
-  either, ``hidden: true`` that values are never shown;
+  either, or that it is another kind of thing, ``hidden: true`` that values are never shown;
 * ``form``: what a pattern asks for, in words, where the pattern itself would not be read.
 
 Of Cerberus' rules a subset is accepted, in which three engines can agree: ``_RULES`` says which ones each type takes.

@@ -1594,7 +1594,7 @@ AUTHORITY: dict[str, Any] = {
             'id': ('free',),
             'title': ('free',),
             'profiles': ('subset', ()),
-            'takes': ('subset', ()),
+            'takes': ('equal',),
             'tools': ('subset', ()),
             'blockers': ('superset', ()),
             'level_at_most': ('ordered', ('unknown', 'logical', 'workspace', 'worktree', 'container')),
@@ -1653,7 +1653,7 @@ AUTHORITY: dict[str, Any] = {
                     'git': ('ordered', ('absent', 'read-only', 'writable')),
                     'source': ('equal',),
                 },
-                'narrowest',
+                'incomparable',
             ),
             'state': ('fields', {'access': ('ordered', ('read', 'write'))}, 'narrowest'),
             'root': ('fields', {'system': ('ordered', ('image', 'read-only', 'host'))}, None),
@@ -1732,7 +1732,7 @@ AUTHORITY: dict[str, Any] = {
             'prespawn': ('free',),
             'state_dir': ('equal',),
             'workspaces': (
-                'entries',
+                'named',
                 (
                     'fields',
                     {

@@ -59,7 +59,10 @@ FIELDS: dict[str, Any] = {
             'required': True,
             'unique': True,
             'schema': {'type': 'string', 'allowed': ['argv', 'input', 'model', 'session']},
-            'meta': {'doc': 'The optional parts of a declaration that it reads.', 'narrower': 'subset'},
+            'meta': {
+                'doc': 'The optional parts of a declaration that it reads; what it does not read is not judged.',
+                'narrower': 'equal',
+            },
         },
         'tools': {
             'type': 'list',
@@ -740,7 +743,7 @@ FIELDS: dict[str, Any] = {
                     },
                 },
             },
-            'meta': {'doc': 'The project directory; null for none.', 'narrower': 'fields', 'absent': 'narrowest'},
+            'meta': {'doc': 'The project directory; null for none.', 'narrower': 'fields', 'absent': 'incomparable'},
         },
         'state': {
             'type': 'dict',
@@ -1717,7 +1720,10 @@ FIELDS: dict[str, Any] = {
                 },
                 'meta': {'narrower': 'fields'},
             },
-            'meta': {'doc': 'The project directories by name.', 'narrower': 'entries'},
+            'meta': {
+                'doc': 'The project directories by name; a single one is also meant where none is named.',
+                'narrower': 'named',
+            },
         },
         'lease_root': {
             'type': 'string',

@@ -162,7 +162,7 @@ class HandWritten:
                 )
             self._starts_elsewhere(declaration, facts, blocked, workspace is None)
             sockets = facts.workspace.sockets
-            if sockets != () and profile.root.system == "read-only" and not forbidden_root:
+            if sockets != () and profile.root.system in ("read-only", "image") and not forbidden_root:
                 only = ["a tree without sockets"]
                 blocked.report("mount-holds-socket", "mounts", "workspace", sockets, only, sockets, "once")
 
@@ -514,7 +514,7 @@ class HandWritten:
             report("execution-program-not-found", "executionPreview", field, program.given, only, program.found, "once")
             if program.found is False:
                 return
-        origin, at_host = program.origin, profile.root.system == "host"
+        origin, at_host = program.origin, profile.launcher in ("local", "worktree")
         if origin not in ("search-path", "absolute", "workspace") or (origin == "workspace" and at_host):
             field, only = (
                 "execution.argv[0]",

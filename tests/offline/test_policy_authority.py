@@ -23,6 +23,8 @@ TABLE = (
         "safe": ("ordered", (True, False)),
         "env": ("entries", ("equal", True)),
         "roots": ("entries", ("fields", {"path": ("equal",), "paths": ("superset", ())}, None)),
+        "desks": ("named", ("fields", {"path": ("equal",)}, None)),
+        "desk": ("fields", {"wide": ("lower", None)}, "incomparable"),
         "lease": ("fields", {"bytes": ("lower", "bytes")}, "narrowest"),
         "quota": ("fields", {"bytes": ("lower", "bytes")}, "widest"),
     },
@@ -65,6 +67,13 @@ CASES: list[tuple[str, Any, Any, str, tuple[str, ...]]] = [
         ("roots", "m", "path"),
     ),
     ("roots", {}, {"m": {"path": "/b", "paths": []}}, "widened", ("roots", "m")),
+    ("desks", {"a": {"path": "/a"}}, {}, "narrowed", ("desks", "a")),
+    ("desks", {}, {"a": {"path": "/a"}}, "widened", ("desks", "a")),
+    ("desks", {"a": {"path": "/a"}, "b": {"path": "/b"}}, {"b": {"path": "/b"}}, "incomparable", ("desks", "a")),
+    ("desks", {"b": {"path": "/b"}}, {"a": {"path": "/a"}, "b": {"path": "/b"}}, "incomparable", ("desks", "a")),
+    ("desk", {"wide": 1}, None, "incomparable", ("desk",)),
+    ("desk", None, {"wide": 1}, "incomparable", ("desk",)),
+    ("desk", {"wide": 2}, {"wide": 1}, "narrowed", ("desk", "wide")),
     ("lease", None, {"bytes": 1}, "widened", ("lease",)),
     ("lease", {"bytes": 1}, None, "narrowed", ("lease",)),
     ("lease", {"bytes": 1}, {"bytes": 2}, "widened", ("lease", "bytes")),
@@ -90,6 +99,12 @@ def test_change_has_its_verdict(name: str, old: Any, new: Any, verdict: str, at:
 )
 def test_change_without_authority_is_none(name: str, old: Any, new: Any) -> None:
     assert compare({name: old}, {name: new}, TABLE) == []
+
+
+def test_named_entries_that_stay_several_are_compared_one_by_one() -> None:
+    a, b, c = ({name: {"path": f"/{name}"}} for name in "abc")
+    (change,) = compare({"desks": {**a, **b, **c}}, {"desks": {**b, **c}}, TABLE)
+    assert (change.verdict, change.at) == ("narrowed", ("desks", "a"))
 
 
 def test_changes_come_in_the_order_of_the_schema() -> None:

@@ -62,9 +62,9 @@ def test_schema_rule_outside_the_subset_is_refused(field: str, at: str, allowed:
     assert refusal(field) == f"`fields.a{at}` is no rule here; allowed here: {allowed}"
 
 
-WORDS = "`meta.narrower`, one of lower, higher, subset, superset, ordered, entries, fields, equal, free"
+WORDS = "`meta.narrower`, one of lower, higher, subset, superset, ordered, entries, named, fields, equal, free"
 EVERY_WORD = "`narrower: {ordered: [...]}` with every word that the field may have"
-ABSENT = "`absent: narrowest` or `widest` where null may stand, and nowhere else"
+ABSENT = "`absent`, one of incomparable, narrowest, widest, where null may stand, and nowhere else"
 NAMED = "schema: {b: {type: json, meta: {doc: x, narrower: equal}}}"
 
 
@@ -77,7 +77,7 @@ NAMED = "schema: {b: {type: json, meta: {doc: x, narrower: equal}}}"
         ("type: dict, schema: {b: {type: json, meta: {doc: x}}}", ", narrower: equal", WORDS),
         ("type: string", ", narrower: lower", "`lower` and `higher` for numbers"),
         ("type: string", ", narrower: subset", "`subset` and `superset` for lists"),
-        ("type: list", ", narrower: entries", "`entries` for free-keyed mappings"),
+        ("type: list", ", narrower: entries", "`entries` and `named` for free-keyed mappings"),
         ("type: dict", ", narrower: fields", "`fields` for mappings with named fields"),
         ("type: string, allowed: [a, b]", ", narrower: {ordered: [a]}", EVERY_WORD),
         ("type: boolean", ", narrower: {ordered: [true]}", EVERY_WORD),

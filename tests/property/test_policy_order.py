@@ -66,7 +66,7 @@ def moves(rules: dict[str, Any], entry: tuple[Any, ...], value: Any, draw: Any, 
         for name, below in entry[1].items():
             yield from moves(rules["schema"][name], below, value[name], draw, (*at, name))
     if word == "fields" and len(at) == 1 and entry[2] is not None:
-        beyond = NARROWED if entry[2] == "narrowest" else WIDENED
+        beyond = {"narrowest": NARROWED, "widest": WIDENED, "incomparable": INCOMPARABLE}[entry[2]]
         yield (
             (at, beyond, None)
             if value is not None
