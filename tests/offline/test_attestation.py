@@ -233,7 +233,7 @@ def test_branch_that_nobody_could_look_at_is_one_difference(parent: str, branch:
 
 @pytest.mark.parametrize("parent", PARENTS)
 def test_nothing_seen_at_all_is_no_agreement(parent: str) -> None:
-    nothing = dict.fromkeys(STRENGTHS, {})
+    nothing: Tree = {strength: {} for strength in STRENGTHS}
     assert {"filter", "init", "mounts", "network", "payload", "told", "tree"} <= differences(parent, nothing).keys()
 
 
