@@ -84,7 +84,7 @@ def _hardening(plan: Plan, filters: tuple[File, ...]) -> Iterator[Option]:
     yield ("--disable-userns",)
     yield ("--new-session",)
     yield ("--die-with-parent",)
-    for file in filters:  # put on last of all, whatever stands behind it here: nothing that builds the root needs a hole
+    for file in filters:  # put on last, whatever stands behind it here: nothing that builds the root needs a hole in it
         yield "--seccomp", str(file.descriptor)
     yield "--json-status-fd", str(STATUS)
 
