@@ -23,7 +23,7 @@ from prespawn.policy.spelling import shown
 
 from . import kernel, rlimits
 from .descriptors import Descriptors
-from .hold import Fallen, Held, Hold, Ready, reap_all
+from .hold import Fallen, Held, Hold, Ready
 from .outcome import SETUP_FAILED, Outcome
 from .pumps import PIECE, write_whole
 from .refusals import refusal
@@ -114,13 +114,13 @@ class Course:
 
     def _run(self, own: Descriptors) -> Outcome:
         started = start(self._told, self._opened, own)
+        hold = Hold(self.stop, own)
         try:
             self.stop.guard(started.pidfd)
-            hold = Hold(self.stop, own)
             held = hold.reach(started.pid, lambda: self._send(started, own))
             said = _available(started.stderr)
             if isinstance(held, Fallen):
-                return self._fallen(held, said, started)
+                return self._fallen(hold, held, said, started)
             try:
                 self._make_ready(held, started)
             except BaseException:
@@ -135,7 +135,7 @@ class Course:
         finally:
             self.stop.unguard()
             kill(started.pidfd)
-            reap_all()
+            hold.reap()
 
     def _drop(self, hold: Hold, held: Held, started: Started) -> None:
         """End a run whose payload is held: not one instruction of it will run."""
@@ -183,11 +183,11 @@ class Course:
         except OSError:  # not for us, or not there: what was told is compared with the kernel's count alone
             return None
 
-    def _fallen(self, fallen: Fallen, said: bytes, started: Started) -> Outcome:
+    def _fallen(self, hold: Hold, fallen: Fallen, said: bytes, started: Started) -> Outcome:
         if fallen.init_pidfd is not None:
             end(fallen.init_pidfd, started.pidfd)
         kill(started.pidfd)
-        reap_all()
+        hold.reap()
         if self.stop.reason is not None:
             return Outcome(how=self.stop.reason, stage=fallen.stage, init=fallen.init)
         words = _words(said + _available(started.stderr))

@@ -57,8 +57,8 @@ class Held(Record):
 class Ready(Held):
     """A held run with all that was done to it, to be looked at before it is released.
 
-    ``told`` is what bubblewrap was told, ``streams`` are the parent's ends of the payload's first three descriptors, and
-    ``filter`` is the kernel's copy of the filter of system calls where one was told and the parent may have it.
+    ``told`` is what bubblewrap was told, ``streams`` are the parent's ends of the payload's first three descriptors,
+    and ``filter`` is the kernel's copy of the filter of system calls where one was told and the parent may have it.
     """
 
     told: Invocation
@@ -117,6 +117,23 @@ class Hold:
         kill(held.payload_pidfd)
         self._run_until(held.payload, ())
 
+    def reap(self) -> None:
+        """Reap every child and tracee of the calling thread, killing the ones that are stopped, until none is left.
+
+        A traced zombie keeps its pid namespace alive, and one that was never let go stays stopped for ever. Children of
+        other threads are not touched.
+        """
+        for pid in self._waiting:  # its stop has been reported, and will not be a second time
+            _end_stopped(pid)
+        self._waiting.clear()
+        while True:
+            try:
+                pid, status = os.waitpid(-1, kernel.WALL | kernel.WNOTHREAD)
+            except ChildProcessError:
+                return
+            if os.WIFSTOPPED(status):
+                _end_stopped(pid)
+
     def _run_until(self, pid: int, events: tuple[int, ...]) -> int | None:
         """Run a traced process until one of some events and return the event's message, or None if it ended instead."""
         while (status := self._next(pid)) is not None:
@@ -142,6 +159,7 @@ class Hold:
             if os.WIFSTOPPED(status):
                 self._waiting[found] = status
             else:
+                self._waiting.pop(found, None)
                 self._ended.add(found)
         return None
 
@@ -152,19 +170,13 @@ class Hold:
             self._run_until(pid, ())
 
 
-def reap_all() -> None:
-    """Reap every child and tracee of the calling thread, killing the ones that are stopped, until none is left.
-
-    A traced zombie keeps its pid namespace alive, and one that was never let go stays stopped for ever. Children of
-    other threads are not touched.
-    """
-    while True:
-        try:
-            pid, status = os.waitpid(-1, kernel.WALL | kernel.WNOTHREAD)
-        except ChildProcessError:
-            return
-        if os.WIFSTOPPED(status):
-            os.kill(pid, 9)  # ours and stopped, so the number is still its own
+def _end_stopped(pid: int) -> None:
+    """End a process that is stopped for us; one that is not any more has ended, and its number may be another's."""
+    try:
+        kernel.event_message(pid)
+    except ProcessLookupError:
+        return
+    os.kill(pid, 9)
 
 
 def _seized(pid: int) -> bool:

@@ -180,7 +180,7 @@ def cancelled_at(values: dict[str, Any], moments: list[float]) -> list[tuple[str
 
 def test_cancel_at_any_moment_ends_the_run_at_once(sandbox: Sandbox) -> None:
     chance = random.Random(f"cancel {sandbox.parent} {sandbox.bwrap}")
-    moments = [chance.uniform(0, 0.015) for _ in range(KILLS)]
+    moments = [chance.uniform(0, 0.015) for _ in range(5 * KILLS)]
     values = sandbox.fields(Scenario("detached", shell("setsid sleep 600 & sleep 600"), {}))
     ends = sandbox.call(cancelled_at, values, moments)
     assert {how for how, _ in ends} == {"cancelled"}
