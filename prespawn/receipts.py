@@ -130,8 +130,11 @@ def plan_digest(plan: Plan) -> str:
 def verify(run_id: str, digests: Sequence[str], read: Callable[[str], bytes]) -> tuple[Mapping[str, Any], ...]:
     """Return the receipts of a run, proved to be the ones that its registry row names, in their order.
 
-    ``InputError`` ``receipt-tampered`` for one that is missing, changed, out of its place or another run's.
+    ``InputError`` ``receipt-tampered`` for one that is missing, changed, out of its place or another run's; a run
+    without any has nothing that could be proved.
     """
+    if not 0 < len(digests) <= len(KINDS):
+        raise InputError("receipt-tampered", f"run `{run_id}` names {len(digests)} receipts; allowed: {', '.join(KINDS)}")
     chain: list[Mapping[str, Any]] = []
     for kind, previous, wanted in zip(KINDS, (None, *digests), digests, strict=False):
         try:

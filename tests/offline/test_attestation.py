@@ -94,7 +94,8 @@ def meaning(parent: str) -> Expected:
 
 def trees(parent: str) -> Tree:
     """Return a copy of what was seen."""
-    return _copied(recorded(parent)[1])
+    copied: Tree = _copied(recorded(parent)[1])
+    return copied
 
 
 def _copied(branch: Any) -> Any:
