@@ -134,7 +134,8 @@ def verify(run_id: str, digests: Sequence[str], read: Callable[[str], bytes]) ->
     without any has nothing that could be proved.
     """
     if not 0 < len(digests) <= len(KINDS):
-        raise InputError("receipt-tampered", f"run `{run_id}` names {len(digests)} receipts; allowed: {', '.join(KINDS)}")
+        found = f"run `{run_id}` names {len(digests)} receipts"
+        raise InputError("receipt-tampered", f"{found}; allowed: {', '.join(KINDS)}")
     chain: list[Mapping[str, Any]] = []
     for kind, previous, wanted in zip(KINDS, (None, *digests), digests, strict=False):
         try:
