@@ -1,26 +1,20 @@
-"""Everyday programs under bubblewrap with the shipped filter: they do their work as if it were not there."""
+"""Everyday programs in the sandbox that a launch makes, its filter included: they work as if it were not there."""
 
 from __future__ import annotations
 
 import os
-import platform
 import shutil
-import subprocess
-import tempfile
-from typing import TYPE_CHECKING
+from glob import glob
+from pathlib import Path
 
 import pytest
-from support import as_user, runtimes
-from support.seccomp import DEFAULT, TABLES
+from support import plans
+from support.sandboxes import Sandbox, bwrap, sandbox
+from support.seccomp import TABLES
 
-from prespawn.launchers.seccomp import compile_filter
+__all__ = ["bwrap", "sandbox"]  # the fixtures
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-pytestmark = pytest.mark.skipif(platform.machine() not in TABLES, reason=f"no table for {platform.machine()}")
-
-SETPRIV = ("setpriv", "--reuid", str(as_user.USER), "--regid", str(as_user.USER), "--clear-groups", "--")
+pytestmark = pytest.mark.skipif(plans.MACHINE not in TABLES, reason=f"no table for {plans.MACHINE}")
 
 PYTHON = """
 import multiprocessing, os, pty, socket, sqlite3, ssl, subprocess, tempfile, threading
@@ -100,97 +94,75 @@ java.net.NetworkInterface.getNetworkInterfaces(); new java.net.ServerSocket(0).c
 System.out.println("done"); } }' > Main.java
 java -Xshare:auto -Djava.io.tmpdir=/tmp Main.java
 """
-PROGRAMS = [
-    ("/usr/bin/python3", ("-I", "-c", PYTHON)),
-    ("git", GIT),
-    ("gcc", GCC),
-    ("node", ("-e", NODE)),
-    ("perl", ("-e", PERL)),
-    ("java", JAVA),
-    ("sh", SHELL),
-]
+MAKE = """
+set -e
+printf 'all: a.o b.o\\n\\tcat a.o b.o | tail -1\\n%%.o:\\n\\techo done > $@\\n' > Makefile
+make -s -j2
+"""
+CURL = """
+set -e
+echo done > page
+/usr/bin/python3 -I -m http.server --bind 127.0.0.1 8123 2> served & server=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do curl -sf http://127.0.0.1:8123/page && break; sleep 0.2; done
+kill $server
+"""
+PROGRAMS = {
+    "/usr/bin/python3": PYTHON,
+    "git": GIT,
+    "gcc": GCC,
+    "make": MAKE,
+    "curl": CURL,
+    "node": NODE,
+    "perl": PERL,
+    "java": JAVA,
+    "sh": SHELL,
+}
+NEEDED = {"java": sorted(glob("/etc/java-*-openjdk"))}  # Debian's keeps its configuration outside the system tree
+INTERPRETERS = ("/usr/bin/python3", "node", "perl")  # their scripts are not the shell's
 
 
-@pytest.fixture
-def workspace() -> Iterator[str]:
-    directory = tempfile.mkdtemp(prefix="prespawn-test-")
-    if runtimes.ROOT:
-        os.chown(directory, as_user.USER, as_user.USER)
-    yield directory
-    shutil.rmtree(directory)
-
-
-def sandboxed(bwrap: str, workspace: str, command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    """Run a command in a plain sandbox with the filter; under root as an ordinary user."""
-    program = compile_filter(DEFAULT, TABLES[platform.machine()])
-    reading, writing = os.pipe()
-    os.write(writing, program)  # far less than a pipe holds
-    os.close(writing)
-    options = (
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-net",
-        "--unshare-ipc",
-        "--cap-drop",
-        "ALL",
-        "--new-session",
-    )
-    root = (
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--tmpfs",
-        "/tmp",
-        "--bind",
-        workspace,
-        workspace,
-    )
-    vector = (bwrap, *options, *root, "--chdir", workspace, "--seccomp", str(reading), "--", *command)
-    try:
-        return subprocess.run(
-            (*SETPRIV, *vector) if runtimes.ROOT else vector,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"},
-            pass_fds=(reading,),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    finally:
-        os.close(reading)
-
-
-BUBBLEWRAPS: list[str | None] = [*runtimes.bubblewraps()]
-
-
-@pytest.fixture(params=BUBBLEWRAPS or [None], ids=str)
-def bwrap(request: pytest.FixtureRequest) -> str:
-    return runtimes.needed(request.param)
-
-
-@pytest.mark.parametrize(("program", "script"), PROGRAMS, ids=[os.path.basename(program) for program, _ in PROGRAMS])
-def test_program_does_its_work(program: str, script: str | tuple[str, ...], bwrap: str, workspace: str) -> None:
-    if shutil.which(program, path="/usr/local/bin:/usr/bin:/bin") is None:
+@pytest.mark.parametrize("program", PROGRAMS, ids=os.path.basename)
+def test_program_does_its_work(program: str, sandbox: Sandbox) -> None:
+    if shutil.which(program, path=":".join(plans.SEARCH_PATH)) is None:
         pytest.skip(f"no `{program}` on this host")
-    command = ("sh", "-c", script) if isinstance(script, str) else (program, *script)
-    ended = sandboxed(bwrap, workspace, command)
-    assert (ended.returncode, ended.stdout.split()[-1:]) == (0, ["done"]), ended.stdout + ended.stderr
+    script = PROGRAMS[program]
+    if program in INTERPRETERS:
+        Path(sandbox.workspace, "script").write_text(script, "utf-8")
+        script = f"{program} script"
+    granted = tuple(plans.bind(path, path, writable=False) for path in NEEDED.get(program, ()))
+    said = sandbox.inside(script, {"processes": 1024, "open_files": 4096}, toolchains=granted)
+    assert said.split()[-1:] == ["done"]
 
 
-def test_filter_is_on_every_process_of_the_sandbox(bwrap: str, workspace: str) -> None:
-    ended = sandboxed(bwrap, workspace, ("sh", "-c", "cat /proc/1/status /proc/self/status"))
-    lines = ended.stdout.splitlines()
+def test_filter_is_on_every_process_of_the_sandbox(sandbox: Sandbox) -> None:
+    lines = sandbox.inside("cat /proc/1/status /proc/self/status").splitlines()
     assert [line.split()[1] for line in lines if line.startswith(("Seccomp:", "NoNewPrivs:"))] == ["1", "2"] * 2
-    assert [line.split()[1] for line in lines if line.startswith("Seccomp_filters:")] == ["1"] * 2
+    with open("/proc/self/status", encoding="ascii") as own:
+        outside = next((int(line.split()[1]) for line in own if line.startswith("Seccomp_filters:")), 0)
+    assert [line.split()[1] for line in lines if line.startswith("Seccomp_filters:")] == [str(outside + 1)] * 2
 
 
-def test_program_cannot_do_what_the_filter_refuses(bwrap: str, workspace: str) -> None:
-    ended = sandboxed(bwrap, workspace, ("sh", "-c", "touch f; chmod u+s f; unshare -r true; mknod d c 0 0; ls -l"))
-    assert ended.stderr.count("Operation not permitted") == 3
-    assert os.listdir(workspace) == ["f"]
-    assert os.stat(f"{workspace}/f").st_mode & 0o6000 == 0
+def test_limits_are_the_plans_beside_the_filter(sandbox: Sandbox) -> None:
+    limits = {"processes": 77, "open_files": 88, "file_size": 99 << 20}
+    lines = sandbox.inside("grep -h '^Max \\(proc\\|open\\|file s\\|core\\)' /proc/1/limits /proc/self/limits", limits)
+    seen = {tuple(line.split()[1:-1]) for line in lines.splitlines()}
+    assert seen == {
+        ("processes", "77", "77"), ("open", "files", "88", "88"), ("file", "size", str(99 << 20), str(99 << 20)),
+        ("core", "file", "size", "0", "0"),
+    }  # fmt: skip
+
+
+def test_program_cannot_do_what_the_filter_refuses(sandbox: Sandbox) -> None:
+    said = sandbox.inside("touch f; chmod u+s f; unshare -r true; mknod d c 0 0; ls")
+    assert said.count("Operation not permitted") == 3
+    assert os.listdir(sandbox.workspace) == ["f"]
+    assert os.stat(f"{sandbox.workspace}/f").st_mode & 0o6000 == 0
+
+
+def test_worker_without_the_filter_could(sandbox: Sandbox) -> None:
+    """Or the test above would show nothing."""
+    process = plans.PROFILE.process.replace(seccomp="none")
+    unfiltered = {"filter": None, "profile": plans.PROFILE.replace(process=process)}
+    sandbox.inside("touch f; chmod u+s f; mknod d c 0 0", **unfiltered)
+    assert os.stat(f"{sandbox.workspace}/f").st_mode & 0o6000 == 0o4000
+    assert os.lstat(f"{sandbox.workspace}/d").st_rdev == 0
