@@ -484,6 +484,33 @@ RULES: dict[str, Any] = {
         'report': {'field': 'execute', 'found': '{declaration.execute}', 'allowed': ['true']},
         'remedy': 'set `execute: true` in the declaration',
     },
+    'execution-interpreter-outside': {
+        'id': 'execution-interpreter-outside',
+        'boundary': 'executionPreview',
+        'title': "the program's own first line names an interpreter that lies outside what this profile lets run",
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'once',
+        'each': None,
+        'unless': [
+            'execution-preview-argv-invalid',
+            'execution-preview-argv-limit',
+            'execution-preview-shell-interpolation',
+            'execution-preview-interpreter',
+            'execution-preview-not-allowed',
+            'execution-program-not-found',
+            'execution-program-not-executable',
+            'execution-program-outside',
+        ],
+        'when': {'equals': {'value': 'facts.program.interpreter_origin', 'to': 'outside'}},
+        'report': {
+            'field': 'execution.argv[0]',
+            'found': '{facts.program.given}, run by {facts.program.interpreter}',
+            'allowed': ['a program whose interpreter is one of the system, a toolchain or the workspace'],
+        },
+        'remedy': "name the directory as a toolchain of the site or with `exec --toolchain`, or make the environment with the system's own program",
+    },
     'execution-preview-argv-invalid': {
         'id': 'execution-preview-argv-invalid',
         'boundary': 'executionPreview',
@@ -1465,6 +1492,7 @@ DIGESTS: dict[str, Any] = {
     'env-value-missing': 'sha256:6b3da351b89e253ce413b5fe9d0ecd59010a62f6f4d4212eccc96c52b5f021c8',
     'execute-cwd-mismatch': 'sha256:4da8d886f49e84ffa4610b4a6888679d8543a9f51730ee9384cdecec17dd31b7',
     'execute-not-declared': 'sha256:efc1968a09e57e0a57959f46b493fe57ce0203090522a7b59ff9ffd26259ccad',
+    'execution-interpreter-outside': 'sha256:838e962b6cbe5a406b6ddaea5061211c3ba66f1ca405cce981d7b8672779647d',
     'execution-preview-argv-invalid': 'sha256:a2c8fd89ee41531d65f60602fee340ef7a7bb613a09161fda4a7287857c6b4a4',
     'execution-preview-argv-limit': 'sha256:593278414524727a13edffb370a26b3dc68c3c7c5b69c3f525b9987548f504ca',
     'execution-preview-interpreter': 'sha256:8f55062bf3ef8ac742f87ed3af059fcf37fcf33f4a15a4de801814670311394a',
@@ -1521,4 +1549,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:e41e367c9ed9a3bac9a7fa88f14fadaed716b030d9f986e16b01d08b31bf832f',
 }
 
-DIGEST: str = 'sha256:7d3ce3eba304c0f03ef825e1f877cdbd9571e8265ac9a394221e8e8d423f8ddd'
+DIGEST: str = 'sha256:c78b75107b85c6c8d9db00838d693da00067fb1405d97be768602205cd14ae06'

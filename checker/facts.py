@@ -116,7 +116,9 @@ class ProgramFact(Record):
 
     ``found`` if something is there, ``executable`` if it is a regular file that the worker's user may execute;
     ``origin`` search-path, absolute, workspace (a name with a slash, below the root) or outside; ``name`` the last
-    component of the resolved path, so a link called ``ls`` that is a shell shows as one.
+    component of the resolved path, so a link called ``ls`` that is a shell shows as one. ``interpreter`` is what the
+    path in its ``#!`` line leads to (absent without one, or where nothing is), ``interpreter_origin`` whose that is.
+    ``toolchain`` is the one directory that would have to be mounted for all of it to be there, absent if none would do.
     """
 
     given: str
@@ -127,6 +129,9 @@ class ProgramFact(Record):
     name: str | Absent
     device: int | Absent
     inode: int | Absent
+    interpreter: str | Absent = ABSENT
+    interpreter_origin: str | Absent = ABSENT
+    toolchain: str | Absent = ABSENT
 
 
 class MountFact(Record):

@@ -192,15 +192,16 @@ class Gate:
     ) -> Run:
         """Check and start what a person typed, on one look at the host: typing it was the approval.
 
-        Arguments and errors are those of ``check`` and ``launch``.
+        Arguments and errors are those of ``check`` and ``launch``; the run's verdict is a ``Checked`` one.
         """
         declaration = self._admitted(declared)
         if isinstance(declaration, Verdict):
-            return Run(run_id=None, verdict=declaration, outcome=None)
+            return Run(run_id=None, verdict=_checked(declaration, None, None), outcome=None)
         with self._gathered(declaration, caller_env, extra_path) as held:
             checked = self._checker.check(declaration, held.facts)
             approval = self.approval(checked, operator=operator, reason="typed", origin="command-line")
-            return self._launched(held, declaration, approval, held.facts.workspace, streams, cancel, caller_env)
+            run = self._launched(held, declaration, approval, held.facts.workspace, streams, cancel, caller_env)
+            return run.replace(verdict=_checked(run.verdict, declaration, held.facts))
 
     def _launched(
         self, held: Held, declaration: Declaration, approval: Approval | None, workspace: WorkspaceFact | Absent,

@@ -12,17 +12,18 @@ from prespawn import exit_codes
 from prespawn.policy.errors import InputError
 from prespawn.words import blocker_text
 
-from ..gate import Gate
+from ..gate import Checked, Gate
 from ..outcome import DEADLINE, SETUP_FAILED
 from ..pumps import Streams
 from ..trusted import expanded
+from .mending import mending_line
 from .output import remark
 from .signals import Signals
 from .workspaces import workspace_roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from prespawn.checker.verdict import Verdict
     from prespawn.policy.site import Site
@@ -36,6 +37,8 @@ PROGRAM = {  # as Docker and the shells answer where the program alone is the tr
     "execution-program-not-found": exit_codes.EXEC_NOT_FOUND,
     "execution-program-not-executable": exit_codes.EXEC_NOT_EXECUTABLE,
 }
+
+OUTSIDE = frozenset(("execution-interpreter-outside", "execution-program-outside"))
 
 
 def run(
@@ -62,7 +65,11 @@ def run(
             extra_path=(VENV,),
         )
         if run.outcome is None:
-            return _blocked(gate, run.verdict)
+            typed = {
+                "site": site, "profile": None if profile == PROFILE else profile, "workspace": workspaces, "env": env,
+                "toolchain": toolchains,
+            }  # fmt: skip
+            return _blocked(gate, run.verdict, typed, words)
         return _ended(run.outcome, signals.received, gate.policy.profiles[profile].network.mode == "none")
 
 
@@ -114,9 +121,15 @@ def _declaration(words: Sequence[str], profile: str, env: Sequence[str]) -> dict
     }
 
 
-def _blocked(gate: Gate, verdict: Verdict) -> int:
+def _blocked(
+    gate: Gate, verdict: Verdict, typed: Mapping[str, str | Sequence[str] | None], words: Sequence[str]
+) -> int:
     for blocker in verdict.blockers:
         remark(blocker_text(blocker, gate.remedies[blocker.id]))
+    if isinstance(verdict, Checked) and verdict.facts is not None:
+        line = mending_line(verdict.facts.program, typed, words)
+        if line is not None and not OUTSIDE.isdisjoint(blocker.id for blocker in verdict.blockers):
+            remark(f"with its toolchain: {line}")
     ids = [blocker.id for blocker in verdict.blockers]
     return PROGRAM.get(ids[0], exit_codes.EXEC_NOT_STARTED) if len(ids) == 1 else exit_codes.EXEC_NOT_STARTED
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from prespawn.policy.known import Absent
 
+    from .walk import Descent
+
+_LOOKED_AT = 256  # BINPRM_BUF_SIZE: how far the kernel reads for `#!` and its interpreter
 SEARCH_PATH, ABSOLUTE, WORKSPACE, OUTSIDE = "search-path", "absolute", "workspace", "outside"
 
 
@@ -81,13 +84,16 @@ def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, 
             continue  # the worker cannot look there either
         if found.status is None:
             continue
-        os.close(found.fd)
-        path = f"/{found.path}"
-        way = (path, *(f"/{entry.path}" for entry in found.passed if entry.is_link))
-        executable = S_ISREG(found.status.st_mode) and _may_execute(found.status, worker)
+        try:
+            executable = S_ISREG(found.status.st_mode) and _may_execute(found.status, worker)
+            script = _first_line(found.fd) if executable else b""
+        finally:
+            os.close(found.fd)
+        path, way = f"/{found.path}", _way(found)
         fact = ProgramFact(
             given=given, found=True, executable=executable, origin=_origin(given, way, trees), path=path,
             name=path.rpartition("/")[2], device=found.status.st_dev, inode=found.status.st_ino,
+            **_surroundings(way, script, trees, top),
         )  # fmt: skip
         if executable or not searching:
             return fact
@@ -95,10 +101,53 @@ def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, 
     return there
 
 
+def _way(found: Descent) -> tuple[str, ...]:
+    """Return where a path leads, and every link on the way there."""
+    return (f"/{found.path}", *(f"/{entry.path}" for entry in found.passed if entry.is_link))
+
+
+def _first_line(fd: int) -> bytes:
+    """Return what the kernel looks at; nothing of a program that may be executed and not read, which is no script."""
+    try:
+        opened = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        return b""
+    try:
+        return os.read(opened, _LOOKED_AT).partition(b"\n")[0]
+    finally:
+        os.close(opened)
+
+
+def _surroundings(way: tuple[str, ...], script: bytes, trees: Trees, top: int) -> dict[str, str]:
+    """Return the fields about what a program needs beside itself."""
+    fields: dict[str, str] = {}
+    words = script[2:].split(None, 1) if script.startswith(b"#!") else []
+    if words and words[0].startswith(b"/"):
+        name = os.fsdecode(words[0])
+        found = descend(top, name, beneath=False)
+        if found.status is not None:
+            os.close(found.fd)
+            fields = {"interpreter": f"/{found.path}", "interpreter_origin": _origin(name, _way(found), trees)}
+            way = (*way, *_way(found))
+    outside = [place for place in way if not _is_ours(place, trees) and not _is_visible(place, trees)]
+    if outside and (root := _toolchain(outside)) is not None:
+        fields["toolchain"] = root
+    return fields
+
+
+def _toolchain(outside: list[str]) -> str | None:
+    """Return the directory above ``bin`` in which all of these places are."""
+    root, _, below = outside[0].rpartition("/bin/")
+    return root if root and "/" not in below and all(is_within(place, root) for place in outside) else None
+
+
+def _is_ours(place: str, trees: Trees) -> bool:
+    return isinstance(trees.workspace, str) and is_within(place, trees.workspace)
+
+
 def _origin(given: str, way: tuple[str, ...], trees: Trees) -> str:
     """Say whose a program is by all places that the name leads through, the last of them first in ``way``."""
-    root = trees.workspace
-    own = [isinstance(root, str) and is_within(place, root) for place in way]
+    own = [_is_ours(place, trees) for place in way]
     visible = [mine or _is_visible(place, trees) for place, mine in zip(way, own, strict=True)]
     named_below = "/" in given and not is_absolute(given)
     if not all(visible) or (named_below and climbs(given) and not own[0]):

@@ -6,6 +6,7 @@ import os
 import shutil
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import plans
@@ -162,7 +163,7 @@ def test_program_cannot_do_what_the_filter_refuses(sandbox: Sandbox) -> None:
 def test_worker_without_the_filter_could(sandbox: Sandbox) -> None:
     """Or the test above would show nothing."""
     process = plans.PROFILE.process.replace(seccomp="none")
-    unfiltered = {"filter": None, "profile": plans.PROFILE.replace(process=process)}
+    unfiltered: dict[str, Any] = {"filter": None, "profile": plans.PROFILE.replace(process=process)}
     sandbox.inside("touch f; chmod u+s f; mknod d c 0 0", **unfiltered)
     assert os.stat(f"{sandbox.workspace}/f").st_mode & 0o6000 == 0o4000
     assert os.lstat(f"{sandbox.workspace}/d").st_rdev == 0

@@ -178,3 +178,64 @@ def test_program_below_a_closed_directory_is_unknown(world: World) -> None:
     place = f"{world.root}/closed".lstrip("/")
     assert answers[0]["found"] == {"unknown": f"`closed/tool` cannot be looked at: permission denied at `{place}`"}
     assert answers[1]["found"] is False  # where it cannot look, it cannot run either
+
+
+# --- scripts, and what would have to be mounted
+
+
+def script(world: World, name: str, first: str) -> None:
+    os.chmod(world.file(name, f"{first}\nprint()\n"), 0o755)
+
+
+def around(fact: Any) -> tuple[Any, ...]:
+    return fact.origin, fact.interpreter, fact.interpreter_origin, fact.toolchain
+
+
+def test_script_names_its_interpreter(world: World) -> None:
+    for first in ("#!/usr/bin/env sh", "#! /usr/bin/env", "#!\t/usr/bin/env\tsh -x"):
+        script(world, "ws/script", first)
+        assert around(ask(world, "./script")) == ("workspace", f"/usr/bin/{ENV}", "absolute", ABSENT)
+
+
+@pytest.mark.parametrize(
+    "first", ["", "#!", "#! ", "print()", "!#/usr/bin/env", " #!/usr/bin/env", "#!usr/bin/env", "#!/nowhere/sh"]
+)
+def test_first_line_that_names_none_or_nothing_that_is_there(world: World, first: str) -> None:
+    script(world, "ws/script", first)
+    assert around(ask(world, "./script")) == ("workspace", ABSENT, ABSENT, ABSENT)
+
+
+def test_interpreter_outside_is_so_through_an_environment_of_the_workspace(world: World) -> None:
+    os.chmod(world.file("opt/python-9/bin/python9"), 0o755)
+    world.link("ws/.venv/bin/python3", f"{world.top}/opt/python-9/bin/python9")
+    script(world, "ws/.venv/bin/script", f"#!{world.root}/.venv/bin/python3")
+    outside = f"{world.top}/opt/python-9"
+    python = f"{outside}/bin/python9"
+    assert around(ask(world, "script", look={"extra_path": (".venv/bin",)})) == (
+        "workspace", python, "outside", outside,
+    )  # fmt: skip
+    assert around(ask(world, "python3", look={"extra_path": (".venv/bin",)})) == ("outside", ABSENT, ABSENT, outside)
+    world.grant(py=outside)
+    assert around(ask(world, "script", look={"extra_path": (".venv/bin",)})) == (
+        "workspace", python, "workspace", ABSENT,
+    )  # fmt: skip
+
+
+def test_no_one_toolchain_would_do_where_a_link_on_the_way_is_elsewhere(world: World) -> None:
+    os.chmod(world.file("opt/python-9.1/bin/python9"), 0o755)
+    world.link("opt/python-9", "python-9.1")
+    world.link("ws/.venv/bin/python3", f"{world.top}/opt/python-9/bin/python9")
+    assert around(ask(world, "./.venv/bin/python3")) == ("outside", ABSENT, ABSENT, ABSENT)
+
+
+def test_program_that_does_not_stand_in_a_bin_has_no_toolchain(world: World) -> None:
+    assert around(ask(world, f"{world.top}/opt/tool")) == ("outside", ABSENT, ABSENT, ABSENT)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="a program that its own parent may not read takes root to make")
+def test_program_that_may_be_executed_and_not_read_is_no_script(world: World) -> None:
+    script(world, "ws/script", "#!/usr/bin/env")
+    os.chmod(f"{world.root}/script", 0o111)
+    trees = Trees(workspace=world.root, search=(), visible=("/",))
+    asked = as_stranger(lambda: encode(program(["./script"], trees, Worker(uid=STRANGER, gids=frozenset()))))
+    assert (asked["executable"], asked["interpreter"]) == (True, None)
