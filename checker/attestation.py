@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Expected", "agrees", "attestation", "because", "compare", "expected", "support", "touches"]
 
 NOTHING = "nothing"
-_COMPARED = frozenset((str, int, bool, tuple, type(None)))  # plain values: whether one is there is asked at once
+_PLAIN = frozenset((str, int, bool, tuple, type(None)))
 ATTESTED = ("payload", "init")  # of these two the fields are named one step deeper
 
 
@@ -39,7 +39,7 @@ def compare(expected: Expected, seen: Seen) -> tuple[Difference, ...]:
 
 def agrees(expected: object, found: object) -> bool:
     """Say whether one branch, which refers to no other, is what is expected of it."""
-    return next(_differences(expected, found, "", {}), None) is None
+    return not _differences(expected, found, "", {})
 
 
 def attestation(expected: Expected, seen: Seen) -> AttestationFact:
@@ -121,25 +121,35 @@ def _with_the_hosts_own(expected: Expected, whole: Mapping[str, object]) -> Mapp
     return {**expected.tree, "mounts": {**planned, **own}}
 
 
-def _differences(expected: object, found: object, field: str, whole: Mapping[str, object]) -> Iterator[Difference]:
-    """Yield the differences below one field; most places agree, and are left at the first line that says so."""
+def _differences(expected: object, found: object, field: str, whole: Mapping[str, object]) -> list[Difference]:
+    """Return the differences below one field."""
     if isinstance(expected, Anything):
-        return
+        return []
     if isinstance(expected, dict) and isinstance(found, dict):
-        for name, of in expected.items():
-            value = found.get(name, NOTHING)
-            if type(of) not in _COMPARED or value != of:
-                yield from _differences(of, value, f"{field}.{name}" if field else name, whole)
+        return _of_branch(expected, found, field, whole)
+    if isinstance(found, Unknown):
+        return [_difference(expected, None, field, found.reason)]
+    answer = expected.admits(found, whole) if isinstance(expected, Expectation) else expected == found
+    if answer is True:
+        return []
+    return [_difference(expected, found, field, answer.reason if isinstance(answer, Unknown) else "")]
+
+
+def _of_branch(
+    expected: Mapping[str, object], found: Mapping[str, object], field: str, whole: Mapping[str, object]
+) -> list[Difference]:
+    """Return the differences of a branch; most places agree, and of these the plain ones are left at once."""
+    differences: list[Difference] = []
+    start = f"{field}." if field else ""
+    for name, of in expected.items():
+        value = found.get(name, NOTHING)
+        agrees = value == of if type(of) in _PLAIN else isinstance(of, Expectation) and of.admits(value, whole)
+        if agrees is not True:
+            differences += _differences(of, value, start + name, whole)
+    if not found.keys() <= expected.keys():
         for name in found.keys() - expected.keys():
-            yield from _differences(NOTHING, found[name], f"{field}.{name}" if field else name, whole)
-    elif isinstance(found, Unknown):
-        yield _difference(expected, None, field, found.reason)
-    elif isinstance(expected, Expectation):
-        answer = expected.admits(found, whole)
-        if answer is not True:
-            yield _difference(expected, found, field, answer.reason if isinstance(answer, Unknown) else "")
-    elif expected != found:
-        yield _difference(expected, found, field)
+            differences += _differences(NOTHING, found[name], start + name, whole)
+    return differences
 
 
 def _difference(expected: object, found: object, field: str, reason: str = "") -> Difference:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from prespawn.checker.facts import AttestationFact
     from prespawn.checker.plan import ApprovedPlan
     from prespawn.checker.verdict import Verdict
+    from prespawn.launchers.invocation import Invocation
 
     from .facts import Held
     from .hold import Ready
@@ -95,14 +96,14 @@ class _Launch:
         self._settle(outcome)
         return Ended(outcome=outcome, verdict=self.verdict)
 
-    def prepare(self) -> None:
+    def prepare(self, told: Invocation) -> None:
         """Make ready to look, while bubblewrap is at work."""
-        self.look = Look(self.plan)
+        self.look = Look(self.plan, told, workspace=self.held.workspace, runtime=self.held.runtime)
 
     def judged(self, process: Ready) -> None:
         """Look at the held run and write down what was seen; raise if it is not what the plan means."""
         plan = self.plan
-        seen = self.look.see(process, workspace=self.held.workspace, runtime=self.held.runtime)
+        seen = self.look.see(process)
         fact = attestation(self.look.means, seen)
         self.verdict = verdict = self.judge(fact)
         self._write(attestation_receipt(plan, self.receipt, seen, fact, verdict, int(time.time())))

@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from prespawn.launchers.invocation import Invocation
+
     from .hold import Ready
     from .outcome import Outcome
 
@@ -38,15 +40,15 @@ def run(
     *,
     opened: Mapping[str, int] | None = None,
     cancel: int | None = None,
-    meanwhile: Callable[[], None] | None = None,
+    meanwhile: Callable[[Invocation], None] | None = None,
     on_held: Callable[[Ready], None] | None = None,
 ) -> Outcome:
     """Start the plan's worker, and return how it ended, once no process of it is left.
 
     ``opened`` maps source paths to descriptors that are open since the check; ``cancel`` is a descriptor that becomes
-    readable when the run is to end. ``meanwhile`` is called while bubblewrap builds the sandbox, ``on_held`` before one
-    instruction of the worker's program has run; if one of them raises, none ever will, and the exception comes out of
-    here.
+    readable when the run is to end. ``meanwhile`` is called with what bubblewrap was told, while it builds the sandbox,
+    ``on_held`` before one instruction of the worker's program has run; if one of them raises, none ever will, and the
+    exception comes out of here.
 
     ``HostError``: the host could not do what the plan needs and nothing of the work has run: ``bwrap-missing``,
     ``bwrap-unreachable``, ``bwrap-too-old``, ``identity-switch-missing``, ``privilege-host-uid-zero``,
@@ -63,7 +65,7 @@ def run(
         course = Course(told, plan.limits, sides, streams.log, opened or {}, events, asks=on_held is not None)
         try:
             _thread.start_new_thread(course.take, ())
-            _watch(course, deadline, cancel, meanwhile, on_held)
+            _watch(course, deadline, cancel, None if meanwhile is None else lambda: meanwhile(told), on_held)
         except BaseException:
             _end_at_once(course)
             raise

@@ -22,7 +22,7 @@ from prespawn.policy.errors import HostError
 from prespawn.policy.known import Absent, Unknown
 
 from . import network, process
-from .mounts import Table, sources, tree
+from .mounts import Sources, Table, tree
 from .payload import payload
 from .reading import Process, known
 from .told import told
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from prespawn.checker.expected import Expected
     from prespawn.checker.plan import Plan
     from prespawn.hold import Ready
+    from prespawn.launchers.invocation import Invocation
 
     from .process import Parent
 
@@ -42,42 +43,41 @@ _PAUSE = 0.0001  # seconds
 class Look:
     """A look at one run of a plan, made before the run is held: what does not depend on it is read by then.
 
-    ``means`` is what is expected of the run.
+    ``workspace`` and ``runtime`` are descriptors of the workspace and of bubblewrap's program, open since the check;
+    without one its name is looked up. ``means`` is what is expected of the run.
     """
 
-    __slots__ = ("_own", "_plan", "means")
+    __slots__ = ("_own", "_plan", "_runtime", "_sources", "_told", "means")
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan, self.means = plan, expected(plan)
+    def __init__(self, plan: Plan, of: Invocation, *, workspace: int = -1, runtime: int = -1) -> None:
+        self._plan, self._runtime, self.means = plan, runtime, expected(plan)
+        self._told, self._sources = told(of), Sources(plan, _workspace(plan, workspace))
         with Process("self") as own:
             self._own = process.Own(own)
 
-    def see(self, held: Ready, *, workspace: int = -1, runtime: int = -1) -> Seen:
-        """Return what a held run shows.
-
-        ``workspace`` and ``runtime`` are descriptors of the workspace and of bubblewrap's program, open since the
-        check; without one its name is looked up. ``HostError`` ``launch-failed`` if the run ended meanwhile.
-        """
+    def see(self, held: Ready) -> Seen:
+        """Return what a held run shows; ``HostError`` ``launch-failed`` if it ended meanwhile."""
         plan = self._plan
         try:
             with Process(held.runtime) as outer, Process(held.init) as init, Process(held.payload) as worker:
                 _alive(held)
                 parent = process.Parent(self._own, outer, held)
-                seen = _seen(held, plan, parent, worker, _settled(init, outer, parent, self.means))
+                seen = _seen(plan, parent, worker, _settled(init, outer, parent, self.means))
                 observed = {
-                    "sources": sources(plan, seen.attested["mounts"], _workspace(plan, workspace)),
-                    "runtime": {"digest": known("runtime", lambda: _digest(outer, plan, runtime))},
+                    "sources": self._sources.of(seen.attested["mounts"]),
+                    "runtime": {"digest": known("runtime", lambda: _digest(outer, plan, self._runtime))},
                 }
                 _alive(held)
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _gone() from error
-        return _with_filter(seen.replace(observed=observed), held)
+        declared: dict[str, object] = {"told": self._told}
+        return _with_filter(seen.replace(observed=observed, declared=declared), held)
 
 
-def _seen(held: Ready, plan: Plan, parent: Parent, worker: Process, init: dict[str, object]) -> Seen:
+def _seen(plan: Plan, parent: Parent, worker: Process, init: dict[str, object]) -> Seen:
     table, entries = _file_system(worker)
     environ = process.environ(worker)
-    common = process.seen(worker, parent, environ)
+    common = process.seen(worker, parent, environ, init)
     common["namespaces"] = process.whose(common["namespaces"], init["links"], parent)
     return Seen(
         attested={
@@ -91,7 +91,7 @@ def _seen(held: Ready, plan: Plan, parent: Parent, worker: Process, init: dict[s
             },
         },
         observed={},
-        declared={"told": told(held.told)},
+        declared={},
     )
 
 

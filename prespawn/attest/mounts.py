@@ -14,7 +14,7 @@ from prespawn import kernel
 from prespawn.checker.expected import DIRECTORY, READ_ONLY, READ_WRITE
 from prespawn.policy.known import Unknown
 
-from .reading import known
+from .reading import known, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,39 +34,43 @@ class Table:
     def __init__(self, mountinfo: str, root: int) -> None:
         self.mounts: dict[str, dict[str, object]] = {}
         self.places: dict[int, str] = {}
-        self.seen: dict[str, object] = {}
+        self.seen: dict[str, str] = {}
         for line in mountinfo.splitlines():
-            words = line.split(" ")
-            number, place = int(words[0]), _unescaped(words[4])
-            self.places[number] = place
-            key = place
-            while key in self.mounts:
-                key += " (again)"
-            self.mounts[key] = mount = _mount(words, number, place, root)
-            self.seen[place] = mount["kind"]
+            mount, _, of = line.partition(" - ")
+            words, (kind, _, whole) = mount.split(" "), of.split(" ")
+            number, place = int(words[0]), words[4] if "\\" not in words[4] else _unescaped(words[4])
+            self.places[number], self.seen[place] = place, kind
+            while place in self.mounts:
+                place += " (again)"
+            self.mounts[place] = _mount(words[5].split(","), kind, whole, _shown(number, self.places[number], root))
 
 
-def _mount(words: list[str], number: int, place: str, root: int) -> dict[str, object]:
-    kind, _, whole = words[words.index("-") + 1 :]
-    access, *flags = words[5].split(",")
-    found = known(place, lambda: kernel.statx(root, place[1:]))
+def _shown(number: int, place: str, root: int) -> kernel.Statx | Unknown | str:
+    """Return what stands at a mount's place, or that it is hidden there."""
+    try:
+        found = kernel.statx(root, place[1:])
+    except OSError as error:
+        return refused(place, error)
+    if not found.mask & kernel.STATX_MNT_ID:
+        return _NO_MOUNT_ID
+    return found if found.mount == number else "hidden"
+
+
+def _mount(options: list[str], kind: str, whole: str, found: kernel.Statx | Unknown | str) -> dict[str, object]:
+    """Return one mount; ``options`` are those of the mount, ``whole`` those of its file system."""
     seen: dict[str, object] = {
-        "access": READ_ONLY if access == "ro" or whole.startswith("ro") else READ_WRITE,
-        "flags": tuple(flags),
+        "access": READ_ONLY if options[0] == "ro" or whole.startswith("ro") else READ_WRITE,
+        "flags": tuple(options[1:]),
         "kind": kind,
-        "identity": found if isinstance(found, Unknown) else _identity(found, number),
+        "identity": _identity(found) if isinstance(found, kernel.Statx) else found,
     }
     if kind == "tmpfs":
         seen["size"] = _size(whole)
-        seen["mode"] = found if isinstance(found, Unknown) else f"{found.mode & 0o7777:04o}"
+        seen["mode"] = f"{found.mode & 0o7777:04o}" if isinstance(found, kernel.Statx) else found
     return seen
 
 
-def _identity(found: kernel.Statx, number: int) -> object:
-    if not found.mask & kernel.STATX_MNT_ID:
-        return _NO_MOUNT_ID
-    if found.mount != number:
-        return "hidden"
+def _identity(found: kernel.Statx) -> str:
     if S_ISCHR(found.mode):
         return f"character {found.rdev_major}:{found.rdev_minor}"
     return identity(found)
@@ -122,23 +126,31 @@ def _entry(entry: os.DirEntry[str], folder: int) -> str:
     return f"{kind} {entry.stat(follow_symlinks=False).st_mode & 0o7777:04o}"
 
 
-def sources(plan: Plan, mounts: object, workspace: int | str) -> dict[str, object]:
-    """Return device and inode, in the parent's own view, of what is mounted and stands in no plan.
+class Sources:
+    """Device and inode, in the parent's own view, of what is mounted and stands in no plan.
 
-    These are the directories of the system tree, what is mounted below them (``mounts`` are those that were seen), and
-    the read-only parts of the workspace, which is given by its descriptor or path.
+    These are the directories of the system tree, what is mounted below them, and the read-only parts of the workspace,
+    which is given by its descriptor or path. What a plan names is looked at when this is made.
     """
-    system = [entry.path for entry in plan.system if entry.kind == "directory"]
-    places = mounts if isinstance(mounts, dict) else ()
-    below = [place for place in places if place not in system and any(place.startswith(f"{at}/") for at in system)]
-    found: dict[str, object] = {path: _stated(path, path) for path in (*system, *below)}
-    if plan.workspace is not None and plan.read_only:
+
+    __slots__ = ("_found", "_system")
+
+    def __init__(self, plan: Plan, workspace: int | str) -> None:
+        self._system = tuple(entry.path for entry in plan.system if entry.kind == "directory")
+        self._found: dict[str, object] = {path: _stated(path, path) for path in self._system}
+        if plan.workspace is None:
+            return
         for path in plan.read_only:
             place = f"{plan.workspace.target}/{path}"
-            found[place] = (
-                _stated(place, path, workspace) if isinstance(workspace, int) else _stated(place, f"{workspace}/{path}")
-            )
-    return found
+            at, folder = (path, workspace) if isinstance(workspace, int) else (f"{workspace}/{path}", None)
+            self._found[place] = _stated(place, at, folder)
+
+    def of(self, mounts: object) -> dict[str, object]:
+        """Return them for the mounts that were seen."""
+        places = mounts if isinstance(mounts, dict) else ()
+        starts = tuple(f"{path}/" for path in self._system)
+        below = [place for place in places if place.startswith(starts) and place not in self._found]
+        return {**self._found, **{place: _stated(place, place) for place in below}}
 
 
 def _stated(what: str, path: str, folder: int | None = None) -> object:

@@ -16,13 +16,14 @@ from .reading import known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from prespawn.hold import Ready
 
     from .reading import Process
 
+_MAPS = ("uid_map", "gid_map", "setgroups")
 _SETS = {
     "inheritable": "CapInh",
     "permitted": "CapPrm",
@@ -34,7 +35,7 @@ _LIMITS = {
     "Max processes": "processes", "Max open files": "open_files", "Max file size": "file_size",
     "Max core file size": "core",
 }  # fmt: skip
-_NAME, _HARD = 26, 47  # where in a line of /proc/PID/limits the name ends and the hard limit begins
+_HARD, _WIDTH = 47, 21  # where in a line of /proc/PID/limits the hard limit stands
 _PROCESS_GROUP, _SESSION, _TERMINAL = 2, 3, 4  # of the fields after the command name in /proc/PID/stat
 
 
@@ -63,8 +64,14 @@ class Parent:
         self.streams = {f"pipe:[{os.fstat(fd).st_ino}]": name for fd, name in zip(held.streams, names, strict=True)}
 
 
-def seen(process: Process, parent: Parent, environ: bytes | Unknown) -> dict[str, object]:
-    """Return what payload and init have in common; the namespaces as the links that they are."""
+def seen(
+    process: Process, parent: Parent, environ: bytes | Unknown, shared: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """Return what payload and init have in common; the namespaces as the links that they are.
+
+    ``shared`` is what init showed: the maps belong to the user namespace, and are read once for both where it is one.
+    """
+    links = known("namespaces", lambda: namespaces(process))
     of, ids = status(process), known("stat", lambda: process.text("stat").rpartition(")")[2].split())
     return {
         "pid": _of(of, "NSpid", lambda text: int(text.split()[-1])),
@@ -77,15 +84,28 @@ def seen(process: Process, parent: Parent, environ: bytes | Unknown) -> dict[str
         "process_group": _whose(ids, _PROCESS_GROUP, parent),
         "session": _whose(ids, _SESSION, parent),
         "terminal": ids if isinstance(ids, Unknown) else int(ids[_TERMINAL]),
-        "namespaces": known("namespaces", lambda: namespaces(process)),
-        "uid_map": known("uid_map", lambda: _lines(process.text("uid_map"))),
-        "gid_map": known("gid_map", lambda: _lines(process.text("gid_map"))),
-        "setgroups": known("setgroups", lambda: process.text("setgroups").strip()),
+        "namespaces": links,
+        **(_of_both(shared, links) or maps(process)),
         "cgroup": known("cgroup", lambda: _group(process.text("cgroup"), parent.cgroup)),
         "limits": known("limits", lambda: _limits(process.text("limits"))),
         "descriptors": known("descriptors", lambda: _descriptors(process, parent)),
         "environment": environ if isinstance(environ, Unknown) else _keys(environ),
     }  # fmt: skip
+
+
+def _of_both(shared: Mapping[str, object] | None, links: object) -> dict[str, object]:
+    """Return the maps that init showed, if its namespaces are these."""
+    same = shared is not None and isinstance(links, dict) and shared["links"] == links
+    return {name: shared[name] for name in _MAPS} if shared is not None and same else {}
+
+
+def maps(process: Process) -> dict[str, object]:
+    """Return what the user namespace of a process makes of ids."""
+    return {
+        "uid_map": known("uid_map", lambda: _lines(process.text("uid_map"))),
+        "gid_map": known("gid_map", lambda: _lines(process.text("gid_map"))),
+        "setgroups": known("setgroups", lambda: process.text("setgroups").strip()),
+    }
 
 
 def environ(process: Process) -> bytes | Unknown:
@@ -183,11 +203,10 @@ def _group(found: str, ours: str | Unknown) -> object:
 
 def _limits(text: str) -> dict[str, object]:
     limits: dict[str, object] = {}
-    for line in text.splitlines():
-        name = _LIMITS.get(line[:_NAME].rstrip())
-        if name is not None:
-            hard = line[_HARD:].split()[0]
-            limits[name] = hard if hard == "unlimited" else int(hard)
+    for label, name in _LIMITS.items():
+        begin = text.index(label) + _HARD
+        hard = text[begin : begin + _WIDTH].rstrip()
+        limits[name] = hard if hard == "unlimited" else int(hard)
     return limits
 
 

@@ -73,4 +73,9 @@ def known(what: str, read: Callable[[], Value]) -> Value | Unknown:
     try:
         return read()
     except OSError as error:
-        return Unknown(reason=f"{what}: {(error.strerror or 'no reason given').lower()}")
+        return refused(what, error)
+
+
+def refused(what: str, error: OSError) -> Unknown:
+    """Return what stands for a record that the system refuses."""
+    return Unknown(reason=f"{what}: {(error.strerror or 'no reason given').lower()}")

@@ -18,16 +18,17 @@ SECCOMP = "--seccomp"
 
 def told(of: Invocation) -> dict[str, object]:
     """Return how often each option was given, of a few their values, and the digest of the filter."""
-    found: dict[str, object] = {}
-    for name, *values in of.options:
-        key = name.removeprefix("--")
-        before = found.get(key)
+    counts: dict[str, int] = {}
+    values: dict[str, object] = dict.fromkeys(_WITH_VALUES, ())
+    for option in of.options:
+        key = option[0][2:]
         if key in _WITH_VALUES:
-            found[key] = (*before, *values) if isinstance(before, tuple) else tuple(values)
+            values[key] += option[1:]  # type: ignore[operator]  # a tuple, as every value here is
         else:
-            found[key] = before + 1 if isinstance(before, int) else 1
+            counts[key] = counts.get(key, 0) + 1
     program = filter_of(of)
-    return found if program is None else {**found, "filter": digest_bytes(program)}
+    digest = {} if program is None else {"filter": digest_bytes(program)}
+    return {**counts, **{key: value for key, value in values.items() if value}, **digest}
 
 
 def filter_of(of: Invocation) -> bytes | None:

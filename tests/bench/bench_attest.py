@@ -48,7 +48,7 @@ def looked(plan: ApprovedPlan, parts: dict[str, list[float]]) -> float:
         assert not attestation(looks[0].means, seen).differences
         times.append(time.perf_counter())
 
-    run(plan, meanwhile=lambda: looks.append(Look(plan)), on_held=on_held)
+    run(plan, meanwhile=lambda told: looks.append(Look(plan, told)), on_held=on_held)
     for name, begin, end in zip(PARTS, times, times[1:], strict=False):
         parts[name].append(end - begin)
     return times[-1] - times[0]

@@ -98,7 +98,7 @@ def looked(
         return Deed(**parts, done=done)
 
     def on_held(held: Ready) -> None:
-        look = Look(plan)
+        look = Look(plan, held.told)
         found = compare(look.means, look.see(held))
         differences.update({one.field: (one.expected, one.seen, one.reason) for one in found})
         if found:
