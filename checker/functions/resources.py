@@ -68,9 +68,7 @@ def _without(view: View, enforced: object, group: str, bounds: object) -> Iterab
         return ()
     if isinstance(enforced, Unknown):
         return enforced
-    assert isinstance(enforced, tuple)
+    held = enforced if isinstance(enforced, tuple) else ()  # no runtime holds a run to nothing
     wanted = [f"{group}.{name}" for name, bound in bounds if bound is not None]  # type: ignore[attr-defined]  # a record
-    missing = (name for name in wanted if name not in enforced)
-    return tuple(
-        Finding(field=f"profile.{name}", found="no enforcer on this host", allowed=enforced) for name in missing
-    )
+    missing = (name for name in wanted if name not in held)
+    return tuple(Finding(field=f"profile.{name}", found="no enforcer on this host", allowed=held) for name in missing)
