@@ -309,6 +309,7 @@ def test_child_states_only_what_it_changes() -> None:
         ("network: {mode: host}", "network.mode", "host", "none"),
         ("launcher: local", "launcher", "local", "bwrap"),
         ("environment: {fixed: {LANG: hunter2}}", "environment.fixed.LANG", "(not shown)", "(not shown)"),
+        ("process: {seccomp: none}", "process.seccomp", "none", "default"),
         ("process: {capabilities: [CAP_CHOWN]}", "process.capabilities", '["CAP_CHOWN"]', "[]"),
         (
             "provider: {requests: 1, request_bytes: 1KiB, response_bytes: 1KiB, tokens: 1, deadline: 1s}",
