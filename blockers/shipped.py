@@ -1507,7 +1507,7 @@ DIGESTS: dict[str, Any] = {
     'identity-switch-missing': 'sha256:bc30928fd3deea97248fc9fe0361ecc1ff566b6d11ae348165d4633f13cfde5b',
     'image-missing': 'sha256:0b4f6fef405796932a1967283cfad7e8554f8288b54438d2d67a3cbced8cd20d',
     'internal-error': 'sha256:95a26cce9bf16f71fa873475d3a4a766dc9008abbddec579f01e154f61538bde',
-    'isolation-level-insufficient': 'sha256:60752b284dd0525d840ecfab8eba248517f5994c2b616db92c7941ecabc07689',
+    'isolation-level-insufficient': 'sha256:d0d7ac9456e87870773e48084e689319bb6fbce5936334236ef8e980a3f93330',
     'isolation-level-overclaimed': 'sha256:dcf0d0b152e8fcfac02ae537965adfcaae8f81ec99780134fabe71993a8fa02d',
     'isolation-level-unknown': 'sha256:3d11433643d658656241649a31ed3449b30e4fa42127eabef3c96a4c66f0d263',
     'launcher-missing': 'sha256:91b2c2966de841396b6d0e1485caef073152e0b7845456619e9d2671ccafe44d',
@@ -1546,7 +1546,7 @@ DIGESTS: dict[str, Any] = {
     'workspace-missing': 'sha256:df1832a2aa9ec6da7b10e979c73362b41edd6a579220abaa1f25cf16c2ccc2a4',
     'workspace-root-forbidden': 'sha256:9cde691f347335f0f14f9989cf4480960eaec8716c5c85a6656c3ca00e9300e1',
     'workspace-root-identity-changed': 'sha256:48eb4d65db052645d2bcbd9aaa444da4dbd6a261088f1bac8182bfb99052bf93',
-    'workspace-unknown': 'sha256:e41e367c9ed9a3bac9a7fa88f14fadaed716b030d9f986e16b01d08b31bf832f',
+    'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
 DIGEST: str = 'sha256:c78b75107b85c6c8d9db00838d693da00067fb1405d97be768602205cd14ae06'
