@@ -29,6 +29,8 @@ from .told import told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prespawn.checker.expected import Expected
     from prespawn.checker.plan import Plan
     from prespawn.hold import Ready
@@ -62,7 +64,7 @@ class Look:
             with Process(held.runtime) as outer, Process(held.init) as init, Process(held.payload) as worker:
                 _alive(held)
                 parent = process.Parent(self._own, outer, held)
-                seen = _seen(plan, parent, worker, _settled(init, outer, parent, self.means))
+                seen = _seen(plan, parent, worker, lambda of: _settled(init, outer, parent, self.means, of))
                 observed = {
                     "sources": self._sources.of(seen.attested["mounts"]),
                     "runtime": {"digest": known("runtime", lambda: _digest(outer, plan, self._runtime))},
@@ -74,10 +76,14 @@ class Look:
         return _with_filter(seen.replace(observed=observed, declared=declared), held)
 
 
-def _seen(plan: Plan, parent: Parent, worker: Process, init: dict[str, object]) -> Seen:
+def _seen(
+    plan: Plan, parent: Parent, worker: Process, settled: Callable[[dict[str, object]], dict[str, object]]
+) -> Seen:
+    """Return what the kernel's records show; those of init come last, which has had the time to settle by then."""
     table, entries = _file_system(worker)
     environ = process.environ(worker)
-    common = process.seen(worker, parent, environ, init)
+    common = process.seen(worker, parent, environ)
+    init = settled(common)
     common["namespaces"] = process.whose(common["namespaces"], init["links"], parent)
     return Seen(
         attested={
@@ -104,14 +110,16 @@ def _file_system(worker: Process) -> tuple[Table | Unknown, object]:
     return table, table if isinstance(table, Unknown) else known("tree", lambda: tree(table, root))
 
 
-def _settled(init: Process, outer: Process, parent: Parent, means: Expected) -> dict[str, object]:
+def _settled(
+    init: Process, outer: Process, parent: Parent, means: Expected, payload: dict[str, object]
+) -> dict[str, object]:
     """Return what init shows once that agrees with the plan, or what it showed last.
 
-    It still gives up its own privileges while the payload is held already.
+    It still gives up its own privileges while the payload, which has shown its own by now, is held already.
     """
     until = time.monotonic_ns() + _SETTLED_WITHIN
     while True:
-        seen = process.seen(init, parent, process.environ(init))
+        seen = process.seen(init, parent, process.environ(init), payload)
         links = seen["namespaces"]
         seen["namespaces"] = process.whose(links, links, parent)
         seen["program"] = known("exe", lambda: _same_program(init, outer))

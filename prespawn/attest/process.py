@@ -69,7 +69,8 @@ def seen(
 ) -> dict[str, object]:
     """Return what payload and init have in common; the namespaces as the links that they are.
 
-    ``shared`` is what init showed: the maps belong to the user namespace, and are read once for both where it is one.
+    ``shared`` is what the payload showed, for init: the maps belong to the user namespace, and are read once for both
+    where it is one.
     """
     links = known("namespaces", lambda: namespaces(process))
     of, ids = status(process), known("stat", lambda: process.text("stat").rpartition(")")[2].split())
@@ -94,8 +95,8 @@ def seen(
 
 
 def _of_both(shared: Mapping[str, object] | None, links: object) -> dict[str, object]:
-    """Return the maps that init showed, if its namespaces are these."""
-    same = shared is not None and isinstance(links, dict) and shared["links"] == links
+    """Return the maps that the other one showed, if its namespaces are these."""
+    same = shared is not None and isinstance(links, dict) and shared["namespaces"] == links
     return {name: shared[name] for name in _MAPS} if shared is not None and same else {}
 
 
