@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from .checker.verdict import Blocker, Verdict
     from .gate import Checked, Gate, Run
     from .outcome import Outcome
-    from .policy.errors import HostError, InputError, PrespawnError, ReadError
+    from .policy.errors import HostError, InputError, PrespawnError, ReadError, ShortfallError
     from .pumps import Streams
 
 _HOMES = {
     "Approval": "checker.approval", "Blocker": "checker.verdict", "Checked": "gate", "Gate": "gate",
     "HostError": "policy.errors", "InputError": "policy.errors", "Outcome": "outcome", "PrespawnError": "policy.errors",
-    "ReadError": "policy.errors", "Run": "gate", "Streams": "pumps", "Verdict": "checker.verdict",
+    "ReadError": "policy.errors", "Run": "gate", "ShortfallError": "policy.errors", "Streams": "pumps",
+    "Verdict": "checker.verdict",
 }  # fmt: skip
 __all__ = [
     "Approval", "Blocker", "Checked", "Gate", "HostError", "InputError", "Outcome", "PrespawnError", "ReadError", "Run",
-    "Streams", "Verdict",
+    "ShortfallError", "Streams", "Verdict",
 ]  # fmt: skip
 
 

@@ -147,7 +147,12 @@ class Gate:
         accepts: tuple[str, ...] = (), seconds: int | None = None, origin: str = "operator",
     ) -> Approval:  # fmt: skip
         """Return an approval of exactly this verdict by a named person, for ``seconds`` (the site's time if None)."""
-        now = int(time.time())
+        return self._approved(checked, int(time.time()), operator, reason, accepts, seconds, origin)
+
+    def _approved(
+        self, checked: Verdict, now: int, operator: str, reason: str,
+        accepts: tuple[str, ...], seconds: int | None, origin: str,
+    ) -> Approval:  # fmt: skip
         lasting = self.policy.site.approvals.lifetime // 1000 if seconds is None else seconds
         bound = {
             name: checked.digests[name] for name in ("declaration", "policy", "blockers") if name in checked.digests
@@ -199,7 +204,8 @@ class Gate:
             return Run(run_id=None, verdict=_checked(declaration, None, None), outcome=None)
         with self._gathered(declaration, caller_env, extra_path) as held:
             checked = self._checker.check(declaration, held.facts)
-            approval = self.approval(checked, operator=operator, reason="typed", origin="command-line")
+            now: int = held.facts.now  # a second may have begun since, and nothing is approved before it is looked at
+            approval = self._approved(checked, now, operator, "typed", (), None, "command-line")
             run = self._launched(held, declaration, approval, held.facts.workspace, streams, cancel, caller_env)
             return run.replace(verdict=_checked(run.verdict, declaration, held.facts))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from typing import TYPE_CHECKING, Any
@@ -187,6 +188,15 @@ def test_receipt_that_cannot_be_written_lets_nothing_start(sandbox: Sandbox) -> 
 
     seen = play(sandbox, how=launch)
     assert seen == {"error": "receipt-not-written", "state": "never-started", "spawned": 0}
+
+
+def test_second_that_begins_during_a_launch_does_not_make_its_approval_one_of_the_future(sandbox: Sandbox) -> None:
+    def launch(*arguments: Any) -> Any:
+        ticking = mock.Mock(side_effect=itertools.count(1_796_000_000))  # each look at the clock is a second later
+        with mock.patch("time.time", ticking):
+            return launched(*arguments)
+
+    assert play(sandbox, how=launch)["outcome"] == ("exited", 0)
 
 
 def row_of(state: str) -> dict[str, Any]:
