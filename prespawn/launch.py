@@ -21,7 +21,6 @@ from prespawn.policy.record import Record
 
 from . import outcome as ends
 from . import supervise
-from .attest import Look
 from .process import boot_id, start_time
 from .receipts import Receipts, attestation_receipt, launch_receipt
 from .registry import Registry
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from prespawn.checker.verdict import Verdict
     from prespawn.launchers.invocation import Invocation
 
+    from .attest import Look
     from .facts import Held
     from .hold import Ready
     from .outcome import Outcome
@@ -97,7 +97,9 @@ class _Launch:
         return Ended(outcome=outcome, verdict=self.verdict)
 
     def prepare(self, told: Invocation) -> None:
-        """Make ready to look, while bubblewrap is at work."""
+        """Make ready to look, while bubblewrap is at work: time to import what nothing before the start needs."""
+        from .attest import Look
+
         self.look = Look(self.plan, told, workspace=self.held.workspace, runtime=self.held.runtime)
 
     def judged(self, process: Ready) -> None:
