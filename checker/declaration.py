@@ -91,11 +91,11 @@ def _named(value: Raw, names: frozenset[str], at: str = "") -> Iterator[tuple[st
     """Yield every key of ``names`` at any depth, with its dotted place."""
     if isinstance(value, dict):
         for key, item in value.items():
-            place = f"{at}.{key}" if at else key
             if key in names:
-                yield key, place
-            else:
-                yield from _named(item, names, place)
+                yield key, f"{at}.{key}" if at else key
+            elif isinstance(item, (dict, list)):
+                yield from _named(item, names, f"{at}.{key}" if at else key)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _named(item, names, f"{at}[{index}]")
+            if isinstance(item, (dict, list)):
+                yield from _named(item, names, f"{at}[{index}]")

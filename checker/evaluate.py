@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .approval import Approval
     from .declaration import Declaration
     from .facts import Facts, WorkspaceFact
+    from .functions.finding import Finding
     from .verdict import LevelResult
 
 INTERNAL_ERROR = "internal-error"
@@ -64,13 +65,13 @@ def evaluate(rules: Iterable[Rule], view: View, failed: set[tuple[str, str]]) ->
     """
     blockers: list[Blocker] = []
     for rule in rules:
-        view.item, view.index = ABSENT, None  # a rule before may have crashed among its elements
         try:
             for blocker in _findings(rule, view):
                 if _stands(rule, blocker, view, failed):
                     blockers.append(blocker)
         except Exception as crash:  # noqa: BLE001  # whatever it is, it must block and not escape: invariant 1
             blockers.append(internal_error(rule.id, crash, rule.boundary))
+            view.item, view.index = ABSENT, None  # it may have crashed among its elements
     return blockers
 
 
@@ -111,20 +112,25 @@ def _element(blocker: Blocker, view: View) -> str:
 
 def _findings(rule: Rule, view: View) -> Iterable[Blocker]:
     if rule.condition is None:
-        return _function(rule, view)
-    if rule.each is None:
-        return _answered(rule, rule.condition(view), view)
-    items = rule.each(view)
+        return _of_function(rule, FUNCTIONS[rule.id](view), view)
+    if rule.each is not None:
+        return _of_each(rule, rule.condition, rule.each(view), view)
+    answer = rule.condition(view)
+    return () if answer is False else _answered(rule, answer, view)  # nearly always it is
+
+
+def _of_each(rule: Rule, condition: Condition, items: Iterable[object] | Unknown, view: View) -> Iterable[Blocker]:
     if isinstance(items, Unknown):
-        return (_blocker(rule, view, "unknown", items.reason),)
-    return _of_each(rule, rule.condition, items, view)
+        return _answered(rule, items, view)
+    return _of_elements(rule, condition, items, view) if items else ()
 
 
-def _of_each(rule: Rule, condition: Condition, items: Iterable[object], view: View) -> Iterator[Blocker]:
+def _of_elements(rule: Rule, condition: Condition, items: Iterable[object], view: View) -> Iterator[Blocker]:
     for view.index, view.item in enumerate(items):
         answer = condition(view)
         if answer is not False:
             yield from _answered(rule, answer, view)
+    view.item, view.index = ABSENT, None
 
 
 def _answered(rule: Rule, answer: Answer, view: View) -> tuple[Blocker, ...]:
@@ -135,13 +141,14 @@ def _answered(rule: Rule, answer: Answer, view: View) -> tuple[Blocker, ...]:
     return ()
 
 
-def _function(rule: Rule, view: View) -> Iterator[Blocker]:
-    answer = FUNCTIONS[rule.id](view)
-    for finding in (answer,) if isinstance(answer, Unknown) else answer:
-        if isinstance(finding, Unknown):
-            yield _blocker(rule, view, "unknown", finding.reason)
-        else:
-            yield _blocker(rule, view, "fail", "").replace(**dict(finding))
+def _of_function(rule: Rule, answer: Iterable[Finding | Unknown] | Unknown, view: View) -> list[Blocker]:
+    return [_found(rule, finding, view) for finding in ((answer,) if isinstance(answer, Unknown) else answer)]
+
+
+def _found(rule: Rule, finding: Finding | Unknown, view: View) -> Blocker:
+    if isinstance(finding, Unknown):
+        return _blocker(rule, view, "unknown", finding.reason)
+    return _blocker(rule, view, "fail", "").replace(**dict(finding))
 
 
 def _blocker(rule: Rule, view: View, because: str, reason: str) -> Blocker:

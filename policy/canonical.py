@@ -63,11 +63,11 @@ class _Forms(dict[type, "Callable[[Any], str]"]):
 def _form_of_record(kind: type[Record]) -> Callable[[Any], str]:
     """Return the form of one class of records: its keys are sorted and quoted once."""
     names = sorted(kind._fields)
-    keys, read = [f"{quoted(name)}:" for name in names], attrgetter(*names, "_fields", "_fields")  # never of one alone
+    text = f"{{{','.join(f'{quoted(name)}:%s' for name in names)}}}"
+    read = attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
 
     def form(record: Record) -> str:
-        fields = zip(keys, read(record), strict=False)
-        return f"{{{','.join([key + _FORMS[type(value)](value) for key, value in fields])}}}"
+        return text % tuple([_FORMS[type(value)](value) for value in read(record)])
 
     return form
 
@@ -85,8 +85,8 @@ def _sequence(value: list[object] | tuple[object, ...]) -> str:
 _STRING = frozenset((str,))
 _FORMS = _Forms({
     str: quoted,
-    int: str,
-    bool: lambda value: "true" if value else "false",
+    int: int.__repr__,
+    bool: {True: "true", False: "false"}.__getitem__,
     type(None): lambda value: "null",
     list: _sequence,
     tuple: _sequence,

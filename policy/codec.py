@@ -35,7 +35,10 @@ def encode(value: object) -> object:
             return {"unknown": value.reason}
         if isinstance(value, Absent):
             return None
-        return {name: field if type(field) in _SCALARS else encode(field) for name, field in value}
+        fields = dict(value)
+        if not _SCALARS.issuperset(map(type, fields.values())):  # most hold nothing that would have to be encoded
+            fields = {name: encode(field) for name, field in fields.items()}
+        return fields
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, dict):

@@ -10,7 +10,9 @@ from .record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from re import Pattern
+    from typing import Any
 
 
 class Shape(Record):
@@ -23,6 +25,7 @@ class Shape(Record):
 class NamedList(Record):
     """One list; with ``ignore_case`` words are compared in lower case."""
 
+    __slots__ = ("_after", "_words", "_patterns")  # what is asked, each in the form in which it is asked for
     nested = {"shapes": (Shape,)}
     id: str
     title: str
@@ -32,46 +35,47 @@ class NamedList(Record):
     ignore_case: bool = False
     shapes: tuple[Shape, ...] = ()
 
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        self._keep("_words", frozenset(self.names))
+        self._keep("_after", None)
+        self._keep("_patterns", None)
+
     def holds(self, word: str) -> bool:
         """Say whether a word is on the list, by name, beginning or end."""
         if self.ignore_case:
             word = word.lower()
-        return word in _named(self) or word.startswith(self.prefixes) or word.endswith(self.suffixes)
+        return word in self._words or word.startswith(self.prefixes) or word.endswith(self.suffixes)
+
+    def holds_any(self, words: Iterable[str]) -> bool:
+        """Say whether one of some words, or of the characters of one, is among the names."""
+        return not self._words.isdisjoint(words)
 
     def after(self, word: str) -> tuple[str, ...]:
         """Return what the names say after a first word: ``-c`` and ``-m`` for ``python -c``, ``python -m``."""
-        return _by_first_word(self).get(word, ())
+        if self._after is None:
+            self._keep("_after", _by_first_word(self.names))
+        return self._after.get(word, ())
 
     def shape_of(self, value: str) -> str | None:
         """Return the name of the first shape that a value has, or None."""
-        return next((name for name, pattern in _compiled(self) if pattern.search(value)), None)
+        if self._patterns is None:
+            self._keep("_patterns", _compiled(self.shapes))
+        return next((name for name, pattern in self._patterns if pattern.search(value)), None)
+
+    def _keep(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
 
 
-_sets: dict[tuple[str, ...], frozenset[str]] = {}
-_first_words: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {}
-_patterns: dict[tuple[Shape, ...], tuple[tuple[str, Pattern[str]], ...]] = {}
+def _by_first_word(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    after: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        word, _, rest = name.partition(" ")
+        after[word] = (*after.get(word, ()), rest)
+    return after
 
 
-def _named(of: NamedList) -> frozenset[str]:
-    found = _sets.get(of.names)
-    if found is None:
-        found = _sets[of.names] = frozenset(of.names)
-    return found
+def _compiled(shapes: Iterable[Shape]) -> tuple[tuple[str, Pattern[str]], ...]:
+    import re  # only where there are values to judge: 5 ms
 
-
-def _by_first_word(of: NamedList) -> dict[str, tuple[str, ...]]:
-    if of.names not in _first_words:
-        after: dict[str, tuple[str, ...]] = {}
-        for name in of.names:
-            word, _, rest = name.partition(" ")
-            after[word] = (*after.get(word, ()), rest)
-        _first_words[of.names] = after
-    return _first_words[of.names]
-
-
-def _compiled(of: NamedList) -> tuple[tuple[str, Pattern[str]], ...]:
-    if of.shapes not in _patterns:
-        import re  # only where there are values to judge: 5 ms
-
-        _patterns[of.shapes] = tuple((shape.name, re.compile(shape.pattern)) for shape in of.shapes)
-    return _patterns[of.shapes]
+    return tuple((shape.name, re.compile(shape.pattern)) for shape in shapes)

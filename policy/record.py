@@ -45,7 +45,8 @@ class RecordType(type):
             inherited += getattr(base, "_fields", ())
             defaults = {**getattr(base, "_defaults", {}), **defaults}
         fields = inherited + own
-        namespace |= {"__slots__": own, "_fields": fields, "_defaults": defaults, "_names": frozenset(fields)}
+        slots = (*own, *namespace.get("__slots__", ()))
+        namespace |= {"__slots__": slots, "_fields": fields, "_defaults": defaults, "_names": frozenset(fields)}
         made = super().__new__(mcls, name, bases, namespace)
         # a decision is made of records: the way to each slot is looked up once
         made._setters = tuple((field, getattr(made, field).__set__) for field in fields)

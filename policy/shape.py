@@ -207,6 +207,8 @@ def _length(value: Any, low: int, high: int | None, at: Pointer, faults: list[Fa
 
 
 def _keys(value: object, node: Node, at: Pointer, tolerated: Collection[str], faults: list[Fault]) -> None:
+    if not isinstance(value, (dict, list)):
+        return
     attempts: list[list[Fault]] = []
     for rule in node:
         if type(value) in _TYPES[rule[0]] and rule[0] in _KEY_JUDGES:

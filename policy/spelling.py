@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _LOWER_DIGITS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _KEY_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _KEY = _KEY_START | frozenset("0123456789")
+_NO_PARTS = frozenset(("", ".", ".."))
 _RUN_ID_LENGTH = 63  # with the first character; the id is also a host name and a label
 
 _UNPRINTABLE = frozenset(
@@ -59,9 +60,7 @@ def is_canonical(path: str) -> bool:
 
     Not empty, not absolute, no blank at either end, and no component that is empty, ``.`` or ``..``.
     """
-    if path == "" or path != path.strip():
-        return False
-    return not any(part in ("", ".", "..") for part in path.split("/"))
+    return path != "" and path == path.strip() and _NO_PARTS.isdisjoint(path.split("/"))
 
 
 def is_run_id(text: str) -> bool:

@@ -116,7 +116,7 @@ def _passable(element: str) -> bool:
 
 
 def _metacharacters(view: View, program: str) -> bool:
-    return any(map(view.lists["shell-metacharacters"].holds, program))
+    return view.lists["shell-metacharacters"].holds_any(program)
 
 
 def _basename(program: str) -> str:
@@ -125,7 +125,8 @@ def _basename(program: str) -> str:
 
 def _runs_code(view: View, program: str, arguments: Sequence[str]) -> str:
     """Return why this program with these arguments runs code that the vector does not name, or nothing."""
-    for name in {program, program.rstrip("0123456789.-")}:
+    bare = program.rstrip("0123456789.-")
+    for name in (program, bare) if bare != program else (program,):
         if view.lists["shells"].holds(name):
             return "a shell"
         if view.lists["wrappers"].holds(name):

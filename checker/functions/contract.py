@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..evaluate import View
 
 MODES = ("read-only", "mutation")
+_METACHARACTERS = frozenset("*?[]{}!\\")
 PATTERNS = ("`src/app.py`", "`src/**`", "`**`")
 
 
@@ -77,7 +78,7 @@ def _is_pattern(pattern: object) -> bool:
     if not isinstance(pattern, str):
         return False
     base = pattern.removesuffix("/**")
-    return pattern == "**" or (is_canonical(base) and not any(character in base for character in "*?[]{}!\\"))
+    return pattern == "**" or (is_canonical(base) and _METACHARACTERS.isdisjoint(base))
 
 
 def _protected(view: View) -> tuple[str, ...]:

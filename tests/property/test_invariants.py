@@ -495,7 +495,10 @@ def test_invariant_07_what_an_adapter_reports_lifts_nothing(values: dict[str, An
     silent = copy.deepcopy(values)
     put(silent, "facts.reported", None)
     put(values, "facts.reported", {"level": word})
-    before, after = World(silent).check(), World(values).check()
+    quiet, reporting = World(silent), World(values)
+    if isinstance(quiet.declaration, Refused):
+        return
+    before, after = quiet.check(), reporting.check()
     assert causes(before) <= causes(after)
     assert after.level.earned in (before.level.earned, "unknown")
     if LEVELS.knows(word) and RANK(str(word)) > RANK(before.level.earned):
