@@ -64,10 +64,10 @@ def _form_of_record(kind: type[Record]) -> Callable[[Any], str]:
     """Return the form of one class of records: its keys are sorted and quoted once."""
     names = sorted(kind._fields)
     text = f"{{{','.join(f'{quoted(name)}:%s' for name in names)}}}"
-    read = attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
+    read = attrgetter(*names, "_fields", "_fields")  # two more, for of one name it returns no tuple
 
     def form(record: Record) -> str:
-        return text % tuple([_FORMS[type(value)](value) for value in read(record)])
+        return text % tuple([_FORMS[type(value)](value) for value in read(record)[:-2]])
 
     return form
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from re import Pattern
-    from typing import Any
+    from typing import Any, ClassVar
 
 
 class Shape(Record):
@@ -25,7 +25,7 @@ class Shape(Record):
 class NamedList(Record):
     """One list; with ``ignore_case`` words are compared in lower case."""
 
-    __slots__ = ("_after", "_words", "_patterns")  # what is asked, each in the form in which it is asked for
+    __slots__ = ("_after", "_patterns", "_words")  # what is asked, each in the form in which it is asked for
     nested = {"shapes": (Shape,)}
     id: str
     title: str
@@ -34,6 +34,11 @@ class NamedList(Record):
     suffixes: tuple[str, ...] = ()
     ignore_case: bool = False
     shapes: tuple[Shape, ...] = ()
+
+    if TYPE_CHECKING:
+        _after: ClassVar[dict[str, tuple[str, ...]] | None]
+        _patterns: ClassVar[tuple[tuple[str, Pattern[str]], ...] | None]
+        _words: ClassVar[frozenset[str]]
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
@@ -53,15 +58,17 @@ class NamedList(Record):
 
     def after(self, word: str) -> tuple[str, ...]:
         """Return what the names say after a first word: ``-c`` and ``-m`` for ``python -c``, ``python -m``."""
-        if self._after is None:
-            self._keep("_after", _by_first_word(self.names))
-        return self._after.get(word, ())
+        after = self._after
+        if after is None:
+            self._keep("_after", after := _by_first_word(self.names))
+        return after.get(word, ())
 
     def shape_of(self, value: str) -> str | None:
         """Return the name of the first shape that a value has, or None."""
-        if self._patterns is None:
-            self._keep("_patterns", _compiled(self.shapes))
-        return next((name for name, pattern in self._patterns if pattern.search(value)), None)
+        patterns = self._patterns
+        if patterns is None:
+            self._keep("_patterns", patterns := _compiled(self.shapes))
+        return next((name for name, pattern in patterns if pattern.search(value)), None)
 
     def _keep(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)

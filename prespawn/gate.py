@@ -285,4 +285,4 @@ class Gate:
 
 
 def _checked(verdict: Verdict, declaration: Declaration | None, facts: Facts | None) -> Checked:
-    return Checked(declaration=declaration, facts=facts, **{name: value for name, value in verdict})
+    return Checked(declaration=declaration, facts=facts, **dict(verdict))

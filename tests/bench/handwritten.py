@@ -138,14 +138,14 @@ class HandWritten:
             blocked.report("profile-not-activatable", "policy", "profile", None, [], facts.evidence)
 
         # -- the workspace and where the run starts
-        name = declaration.workspace
-        workspace = site.workspaces.get(name) if isinstance(name, str) else None
-        if name is ABSENT and len(site.workspaces) == 1:
-            ((name, workspace),) = site.workspaces.items()
+        asked: Any = declaration.workspace
+        workspace = site.workspaces.get(asked) if isinstance(asked, str) else None
+        if asked is ABSENT and len(site.workspaces) == 1:
+            ((asked, workspace),) = site.workspaces.items()
         if profile.workspace is not ABSENT:
             at = facts.workspace.place
             if workspace is None:
-                found = "nothing" if name is ABSENT else name
+                found = "nothing" if asked is ABSENT else asked
                 blocked.report("workspace-unknown", "cwd", "workspace", found, sorted(site.workspaces), True)
             if at.kind != "directory":
                 blocked.report("workspace-missing", "cwd", "workspace", at.kind, ["a directory"], at.kind, "once")
@@ -180,7 +180,7 @@ class HandWritten:
 
         # -- the host
         host, runtime = facts.host, facts.runtime
-        if host.worker_uid == 0 and profile.process.uid == "worker" or isinstance(host.worker_uid, Unknown):
+        if (host.worker_uid == 0 and profile.process.uid == "worker") or isinstance(host.worker_uid, Unknown):
             blocked.report(
                 "privilege-host-uid-zero", "process", "workspace", "host uid 0 for the worker",
                 ["a workspace that an ordinary user owns", "an ordinary user as caller"], host.worker_uid,
@@ -223,7 +223,7 @@ class HandWritten:
             "allowed": not blockers,
             "undecided": bool(blockers) and all(one["because"] == "unknown" for one in blockers),
             "run_id": declaration.run_id if isinstance(declaration.run_id, str) else None,
-            "workspace": name if workspace is not None else None,
+            "workspace": asked if workspace is not None else None,
             "profile": profile.id,
             "adapter": adapter.id,
             "level": level,

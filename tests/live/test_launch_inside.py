@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support import plans, runtimes
-from support.sandboxes import GROUP, WORKER, Sandbox, bwrap, sandbox
+from support.sandboxes import OWNER, Sandbox, bwrap, sandbox
 from support.scenarios import Scenario, shell
 
 from prespawn.pumps import Streams
@@ -43,7 +43,8 @@ def test_worker_of_a_root_parent_is_no_root_on_the_host(sandbox: Sandbox) -> Non
         run(plans.plan(**values), on_held=look)
         return seen
 
-    ids = [f"Uid: {' '.join([str(WORKER)] * 4)}", f"Gid: {' '.join([str(GROUP)] * 4)}"]
+    who = sandbox.identity
+    ids = [f"Uid: {' '.join([str(who.uid)] * 4)}", f"Gid: {' '.join([str(who.gid)] * 4)}"]
     if runtimes.ROOT:
         assert sandbox.call(play) == [*ids, "Groups:"] * 3
     else:
@@ -260,10 +261,11 @@ def test_git_directory_is_read_only_and_cannot_be_moved(sandbox: Sandbox) -> Non
     os.mkdir(f"{sandbox.workspace}/.git")
     Path(sandbox.workspace, ".git", "config").write_text("[core]\n")
     for path in (f"{sandbox.workspace}/.git", f"{sandbox.workspace}/.git/config"):
-        os.chown(path, WORKER, GROUP)
+        os.chown(path, *sandbox.ids)
     script = (
         "cat .git/config; (echo x >>.git/config) 2>/dev/null && echo written;"
-        " mkdir .git/hooks 2>/dev/null && echo hooks; mv .git moved 2>/dev/null && echo moved; rm -rf .git 2>/dev/null && echo removed; touch beside && echo beside"
+        " mkdir .git/hooks 2>/dev/null && echo hooks; mv .git moved 2>/dev/null && echo moved;"
+        " rm -rf .git 2>/dev/null && echo removed; touch beside && echo beside"
     )
     assert sandbox.inside(script, read_only=(".git",)) == "[core]\nbeside\n"
     assert os.listdir(f"{sandbox.workspace}/.git") == ["config"]
@@ -272,13 +274,13 @@ def test_git_directory_is_read_only_and_cannot_be_moved(sandbox: Sandbox) -> Non
 def test_git_file_is_read_only_as_well(sandbox: Sandbox) -> None:
     path = Path(sandbox.workspace, ".git")
     path.write_text("gitdir: /elsewhere\n")
-    os.chown(path, WORKER, GROUP)
+    os.chown(path, *sandbox.ids)
     script = "cat .git; (echo x >.git) 2>/dev/null && echo written; rm -f .git 2>/dev/null && echo removed; :"
     assert sandbox.inside(script, read_only=(".git",)) == "gitdir: /elsewhere\n"
 
 
 def test_workspace_is_read_only_where_the_plan_says_so(sandbox: Sandbox) -> None:
-    workspace = plans.bind(sandbox.workspace, "/workspace", writable=False)
+    workspace = sandbox.bind(writable=False)
     assert sandbox.inside("touch x 2>/dev/null || echo refused; ls /workspace", workspace=workspace) == "refused\n"
 
 
@@ -302,7 +304,7 @@ WHEELS = [path for path in runtimes.bubblewraps() if path.endswith(runtimes.WHEE
 
 
 @pytest.mark.parametrize("bwrap", WHEELS or [None], indirect=True, ids=["wheel"])
-@pytest.mark.parametrize("sandbox", [parent for parent in runtimes.parents() if parent == "root"], indirect=True)
+@pytest.mark.parametrize("sandbox", ["root", OWNER] if runtimes.ROOT else [], indirect=True)
 def test_bubblewrap_of_a_private_venv_runs_for_a_root_parent(sandbox: Sandbox) -> None:
     package = Path(sandbox.bwrap).parents[1]
     private = Path(sandbox.home, "venv", "site-packages")

@@ -98,7 +98,7 @@ HOSTILE = ("--bind", "--share-net", "--", "--cap-add", "-", "--setenv", "--args"
     "where", ["environment value", "environment key", "link", "zoneinfo", "read-only", "cwd", "run id", "alias", "argv"]
 )
 def test_value_that_looks_like_an_option_stays_a_value(value: str, where: str) -> None:
-    changes: dict[str, Any] = {
+    every: dict[str, dict[str, Any]] = {
         "environment value": {"environment": (("LANG", value),)},
         "environment key": {"environment": ((value, "x"),)},
         "link": {"system": (SystemEntry(path="/bin", kind="link", link=value),)},
@@ -108,8 +108,8 @@ def test_value_that_looks_like_an_option_stays_a_value(value: str, where: str) -
         "run id": {"run_id": value},
         "alias": {"alias": value},
         "argv": {"argv": ("true", value)},
-    }[where]
-    told = invocation(plans.plan(**{**EVERYTHING, **changes}))
+    }
+    told = invocation(plans.plan(**{**EVERYTHING, **every[where]}))
     words = told.arguments.decode().split("\0")[:-1]
     assert scripted_bwrap.parsed(words) == [list(option) for option in told.options]  # read as it was written
     assert {option[0] for option in told.options} <= set(scripted_bwrap.ARITY)

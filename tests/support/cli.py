@@ -1,7 +1,7 @@
-"""The command line, called in this process: with a place of its own for all that it reads, and a watch on what it starts.
+"""The command line, called in this process, with a place of its own for all that it reads and a watch on what it starts.
 
-A ``Shell`` has a workspace, a state and a configuration directory below one directory that passes the trust test of site
-files. What a command line spawned is counted by an audit hook, what it wrote is found by comparing the tree.
+A ``Shell`` has a workspace, a state and a configuration directory below one directory that passes the trust test of
+site files. What a command line spawned is counted by an audit hook, what it wrote is found by comparing the tree.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Shell:
         return Result(code, _text(out), _text(err), _started[begun:], changed)
 
     def _tree(self) -> dict[str, tuple[int, ...]]:
-        found = {}
+        found: dict[str, tuple[int, ...]] = {}
         for directory, names, files in os.walk(os.fsencode(self.top)):
             for name in (*names, *files):
                 path = os.path.join(directory, name)
@@ -133,7 +133,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 
 def trusted_base() -> str | None:
-    """Return a directory in which files pass the trust test, so not ``/tmp``; as root one that other users can reach."""
+    """Return a directory in which files pass the trust test, so not ``/tmp``; as root one that others can reach."""
     own = pwd.getpwuid(MINE).pw_dir if MINE in {entry.pw_uid for entry in pwd.getpwall()} else "/nonexistent"
     return next((base for base in ("/var/lib", "/opt", own) if _is_trusted(base)), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 from prespawn.checker.facts import ProgramFact, RuntimeFact, SystemEntry
 from prespawn.checker.plan import _SEAL, ApprovedPlan, Bind, Identity
@@ -28,7 +28,7 @@ _LIMITS: dict[str, Any] = {
     "wall_clock": 30_000, "output": 8 * MIB, "processes": 256, "open_files": 512, "file_size": 64 * MIB,
     "tmp": 32 * MIB, "home": 16 * MIB, "shm": 16 * MIB,
 }  # fmt: skip
-LIMITS = Limits(**{name: _LIMITS.get(name) for name in Limits._fields})
+LIMITS = Limits(**{**dict.fromkeys(Limits._fields, cast("Any", None)), **_LIMITS})
 """A launcher reads these; what bounds the declaration is the checker's and not here."""
 PROFILE = Profile(
     id="sandbox-v1", title="test", extends=None, launcher="bwrap",

@@ -2,8 +2,8 @@
 
 A block is fenced with ``console`` and stands under ``<!-- offline -->``, ``<!-- live -->`` or ``<!-- not run -->``,
 which names the lane. In it, each line that begins with ``$ `` is a command, and what follows is its output, both
-streams together. All commands of a lane run in one copy of ``examples/project``; paths, digests and generated run ids stand in
-the README as words. ``python tests/support/readme.py`` writes the outputs anew.
+streams together. All commands of a lane run in one copy of ``examples/project``; paths, digests and generated run ids
+stand in the README as words. ``python tests/support/readme.py`` writes the outputs anew.
 """
 
 from __future__ import annotations
