@@ -1057,7 +1057,7 @@ RULES: dict[str, Any] = {
             'found': 'host uid 0 for the worker',
             'allowed': ['a workspace that an ordinary user owns', 'an ordinary user as caller'],
         },
-        'remedy': 'give the workspace to an ordinary user (`chown -R USER DIR`), or start the parent as one',
+        'remedy': 'give the workspace to an ordinary user (`chown -R USER DIR`), start the parent as one, or set `worker_id` in the site',
     },
     'profile-not-activatable': {
         'id': 'profile-not-activatable',
@@ -1374,6 +1374,24 @@ RULES: dict[str, Any] = {
         'report': {'field': 'runtime', 'found': 'user namespaces refused', 'allowed': ['user namespaces for bubblewrap']},
         'remedy': '`apt install bubblewrap` (its AppArmor rule permits it on Ubuntu), or set `kernel.unprivileged_userns_clone=1`',
     },
+    'worker-id-taken': {
+        'id': 'worker-id-taken',
+        'boundary': 'process',
+        'title': "the id that root's worker would have belongs to an account of this host",
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': [],
+        'when': {'given': 'facts.host.worker_account'},
+        'report': {
+            'field': 'site.worker_id',
+            'found': '{facts.host.worker_account}',
+            'allowed': ['an id that no user and no group has'],
+        },
+        'remedy': 'set `worker_id` in the site to an id that neither the password nor the group database has',
+    },
     'workspace-holds-credentials': {
         'id': 'workspace-holds-credentials',
         'boundary': 'credentials',
@@ -1391,6 +1409,38 @@ RULES: dict[str, Any] = {
             'allowed': ['a directory without these names at its top'],
         },
         'remedy': 'move the credentials out of the tree, or make a directory for the work alone',
+    },
+    'workspace-holds-device': {
+        'id': 'workspace-holds-device',
+        'boundary': 'mounts',
+        'title': 'the workspace, which root owns, holds a device file',
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': ['workspace-root-forbidden'],
+        'when': {'all': [{'given': 'facts.host.mapped_owner'}, {'not': {'empty': 'facts.workspace.devices'}}]},
+        'report': {'field': 'workspace', 'found': '{facts.workspace.devices}', 'allowed': ['a tree without device files']},
+        'remedy': 'remove the device file (a whiteout of overlayfs is one, 0:0), or move it out of the workspace',
+    },
+    'workspace-holds-setuid': {
+        'id': 'workspace-holds-setuid',
+        'boundary': 'mounts',
+        'title': "the workspace holds a setuid or setgid file of root's, or one with capabilities",
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': ['workspace-root-forbidden'],
+        'when': {'all': [{'given': 'facts.host.mapped_owner'}, {'not': {'empty': 'facts.workspace.setuid'}}]},
+        'report': {
+            'field': 'workspace',
+            'found': '{facts.workspace.setuid}',
+            'allowed': ['a tree without setuid and setgid files and file capabilities'],
+        },
+        'remedy': 'take the bits away (`chmod u-s,g-s FILE`, `setcap -r FILE`), or move the file out of the workspace',
     },
     'workspace-missing': {
         'id': 'workspace-missing',
@@ -1410,6 +1460,39 @@ RULES: dict[str, Any] = {
         },
         'report': {'field': 'workspace', 'found': '{facts.workspace.place.kind}', 'allowed': ['a directory']},
         'remedy': "create the directory, or correct the workspace's root in the site",
+    },
+    'workspace-owner-not-mappable': {
+        'id': 'workspace-owner-not-mappable',
+        'boundary': 'mounts',
+        'title': "root owns the workspace, and its file system cannot show root's files as another user's",
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': [],
+        'when': {
+            'all': [
+                {'given': 'facts.host.mapped_owner'},
+                {
+                    'any': [
+                        {'not': {'given': 'facts.workspace.place.filesystem'}},
+                        {
+                            'not': {'listed': {'value': 'facts.workspace.place.filesystem', 'in': 'idmap-filesystems'}},
+                        },
+                    ],
+                },
+            ],
+        },
+        'report': {
+            'field': 'workspace',
+            'found': "root's files on {facts.workspace.place.filesystem}",
+            'allowed': [
+                'a file system with idmapped mounts (ext4, xfs, btrfs, tmpfs)',
+                'a workspace that an ordinary user owns',
+            ],
+        },
+        'remedy': 'put the workspace on a volume or a bind mount (in a container `-v DIR:DIR`), copy it to a tmpfs, or give it to an ordinary user (`chown -R USER DIR`)',
     },
     'workspace-root-forbidden': {
         'id': 'workspace-root-forbidden',
@@ -1523,7 +1606,7 @@ DIGESTS: dict[str, Any] = {
     'mount-source-missing': 'sha256:d1fce834509c26e9b9c23e78da6becc1f82a876dd7a291a85bec0e8f40a84e3e',
     'mount-source-outside-lease-root': 'sha256:7759e2eaf478d370c1d999af79fec3684907da3e75568fe080a439ed11ffdbb4',
     'path-invalid': 'sha256:d5210c9abcb71c1d8f260e893aa7a56ed4ec3b7862f3633ac0b69a19ad8bcb2e',
-    'privilege-host-uid-zero': 'sha256:5c44f309dd45e392be9a9aabc5a73024b9471d2982768b612afb5d5183549593',
+    'privilege-host-uid-zero': 'sha256:fac52dd3196cc6f225e72ed3e31343d88a165ec00609a70cc68cbc0c67442306',
     'profile-not-activatable': 'sha256:4e2860d42e03506dc8c37db3bbae0b7844cab360c3afab83bfdf8b4a2c1b954a',
     'profile-not-activated': 'sha256:fc959a359117929a5777fd46edca6820c5711fff63242b02445dc9f16b64741e',
     'profile-unknown': 'sha256:191eae35b43da23b7144fbd5655fb8587b43a6e6d52e4d394c2180dd891f96b0',
@@ -1542,11 +1625,15 @@ DIGESTS: dict[str, Any] = {
     'run-id-reused': 'sha256:ca0d43e76b58f1ac826175ba93aa30bcc5cb75ea3721a7c04ed6573d3ce5fb4c',
     'seccomp-table-missing': 'sha256:1e3232f2f401cb0175fcd97a12614f570d11c0341cea112ef77dc3a5d21fdc03',
     'user-namespaces-refused': 'sha256:61a8dce055b6a8630d3659f9f89d10baf7b3715b8d43dfaa5df44054245cdd0c',
+    'worker-id-taken': 'sha256:c70386fcb72bff5faabe4717eb490a37234aad71b7968cc58cfb4bfa2c5c06df',
     'workspace-holds-credentials': 'sha256:ec80285d68f560c9f6029732a843682b5b910ef3890d25a14eec88d1dfa7386d',
+    'workspace-holds-device': 'sha256:15d4c046c74def53f47b7276282ce7d26b57aa64e19b97b372e8457eb39b6a26',
+    'workspace-holds-setuid': 'sha256:bcd4dd49d93165c982766c0f40cb3d824bd3b3f0a51de94413635ff1933b74e1',
     'workspace-missing': 'sha256:df1832a2aa9ec6da7b10e979c73362b41edd6a579220abaa1f25cf16c2ccc2a4',
+    'workspace-owner-not-mappable': 'sha256:26497fde065a09d447600d5f0abe1432458eebabac784b97d4efe51454c3fb30',
     'workspace-root-forbidden': 'sha256:9cde691f347335f0f14f9989cf4480960eaec8716c5c85a6656c3ca00e9300e1',
     'workspace-root-identity-changed': 'sha256:48eb4d65db052645d2bcbd9aaa444da4dbd6a261088f1bac8182bfb99052bf93',
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:c78b75107b85c6c8d9db00838d693da00067fb1405d97be768602205cd14ae06'
+DIGEST: str = 'sha256:7c33361f6392df11f4d591cf60b13e9f4cb21c7fcf2e94f3ed79e55b1c48d92e'

@@ -82,7 +82,7 @@ def _parts(
         "argv": tuple(argv),
         "program": facts.program,
         "cwd": WORKSPACE,
-        "workspace": _bind(place, WORKSPACE, writable=_writable(declaration, profile)),
+        "workspace": _workspace(place, facts, writable=_writable(declaration, profile)),
         "alias": place.path,
         "read_only": _read_only(facts, profile),
         "toolchains": tuple(_bind(mount.place, mount.place.path, writable=False) for mount in facts.mounts),
@@ -111,6 +111,12 @@ def _identity(facts: Facts) -> Identity:
 def _bind(place: Place, target: str, *, writable: bool) -> Bind:
     assert not isinstance(place.device, Absent) and not isinstance(place.inode, Absent)
     return Bind(source=place.path, target=target, device=place.device, inode=place.inode, writable=writable)
+
+
+def _workspace(place: Place, facts: Facts, *, writable: bool) -> Bind:
+    """Return the bind of the workspace; what root owns is the worker's inside."""
+    owner = facts.host.mapped_owner
+    return _bind(place, WORKSPACE, writable=writable).replace(mapped=None if isinstance(owner, Absent) else owner)
 
 
 def _writable(declaration: Declaration, profile: Profile) -> bool:

@@ -38,6 +38,7 @@ FALLBACK = ("erspan0", "gre0", "gretap0", "ip6_vti0", "ip6gre0", "ip6tnl0", "ip_
 """Interfaces that some kernels put into every network namespace; they are down, or a route would lead to one."""
 
 _INERT = Words(needed=("nodev", "nosuid"), tolerated=None)
+_MAPPED = Words(needed=("idmapped", "nodev", "nosuid"), tolerated=None)
 _PAGES = (1 << 12, 1 << 14, 1 << 16)  # a size is rounded up to the host's pages
 _TOLD = (
     "bind-fd", "chdir", "dev", "file", "perms", "proc", "remount-ro", "ro-bind", "ro-bind-fd", "setenv", "size",
@@ -176,16 +177,18 @@ def _mounts(plan: Plan) -> Iterator[tuple[str, object]]:
     yield "/tmp", _tmpfs(READ_WRITE, plan.limits.tmp, "1777")
     yield HOME, _tmpfs(READ_WRITE, plan.limits.home, "0700")
     for bind in _binds(plan):
-        yield bind.target, bound(READ_WRITE if bind.writable else READ_ONLY, f"{bind.device}:{bind.inode}")
+        access, identity = READ_WRITE if bind.writable else READ_ONLY, f"{bind.device}:{bind.inode}"
+        yield bind.target, bound(access, identity, mapped=bind.mapped is not None)
     if plan.workspace is not None:
         for path in plan.read_only:
             target = f"{plan.workspace.target}/{path}"
-            yield target, bound(READ_ONLY, SameAs(branch="sources", leaf=target))
+            same = SameAs(branch="sources", leaf=target)
+            yield target, bound(READ_ONLY, same, mapped=plan.workspace.mapped is not None)
 
 
-def bound(access: str, identity: object) -> Tree:
+def bound(access: str, identity: object, *, mapped: bool = False) -> Tree:
     """Return what is expected of a directory or file of the host that is mounted: without setuid and devices."""
-    return {"access": access, "flags": _INERT, "kind": ANYTHING, "identity": identity}
+    return {"access": access, "flags": _MAPPED if mapped else _INERT, "kind": ANYTHING, "identity": identity}
 
 
 def _tmpfs(access: str, size: int | None, mode: str) -> Tree:

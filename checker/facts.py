@@ -39,7 +39,7 @@ class WorkspaceFact(Record):
     must not: ``the file system root``, ``a home directory``, ``the site file``, ``the state directory`` …;
     ``credentials`` its top-level names from the list ``credential-entries``; ``git`` says whether a ``.git`` stands at
     its top, and as what (directory, file, link); ``sockets`` a few relative paths of sockets below it, ``setuid`` the
-    same of files with a setuid or setgid bit.
+    same of files with a setuid or setgid bit, or capabilities of their own, and ``devices`` of device files.
     """
 
     nested = {"place": Place}
@@ -51,6 +51,7 @@ class WorkspaceFact(Record):
     git: str | Absent
     sockets: tuple[str, ...]
     setuid: tuple[str, ...]
+    devices: tuple[str, ...]
 
 
 class FileFact(Record):
@@ -194,7 +195,12 @@ class SystemEntry(Record):
 class HostFact(Record):
     """What kind of host this is; ``uid`` is the caller's, ``worker_uid``/``worker_gid`` whom the worker runs as;
     ``identity_switch`` whether the program is there that makes the one into the other, absent where none is needed;
-    ``machine`` is what ``uname -m`` says; ``traces`` whether a parent may trace its own child here, absent where the host has no switch for that."""
+    ``machine`` is what ``uname -m`` says; ``traces`` whether a parent may trace its own child here, absent where the
+    host has no switch for that.
+
+    ``mapped_owner`` is the owner of the workspace whose files are the worker's, by a mapping of ids on their mount, for
+    as long as the run lasts; absent where the worker is that owner. ``worker_account`` is the account or group of this
+    host that has the worker's id then, absent if none has."""
 
     nested = {"system": (SystemEntry,)}
     uid: int
@@ -205,6 +211,8 @@ class HostFact(Record):
     zoneinfo: str | Absent
     system: tuple[SystemEntry, ...]
     traces: bool | Absent = ABSENT
+    mapped_owner: int | Absent = ABSENT
+    worker_account: str | Absent = ABSENT
 
 
 class Difference(Record):

@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 
 
 class Bind(Record):
-    """One host directory inside the sandbox, and the identity that it had when it was checked."""
+    """One host directory inside the sandbox, and the identity that it had when it was checked.
+
+    ``mapped`` is the id (as user and as group) whose files in it are the worker's as long as the run lasts, and to whom
+    all belongs that the worker makes there; None where every file is whose it is.
+    """
 
     source: str
     target: str
     device: int
     inode: int
     writable: bool
+    mapped: int | None = None
 
 
 class Identity(Record):

@@ -113,6 +113,9 @@ def _refuse(plan: Plan) -> None:
         raise HostError("privilege-host-uid-zero", message)
     if isinstance(plan.runtime.path, Absent):
         raise HostError("bwrap-missing", "the plan names no program `bwrap`; `apt install bubblewrap`")
+    if plan.workspace is not None and plan.workspace.mapped is not None and plan.filter is None:
+        message = "root's files would be the worker's, and no filter keeps it from leaving setuid files and devices"
+        raise HostError("plan-not-expressible", f"{message}; allowed here: a profile with a filter of system calls")
     for field, value, expressible in _expressed(plan):
         if value not in expressible:
             words = ", ".join(f"`{word}`" for word in expressible)

@@ -32,8 +32,9 @@ def sources(plan: Plan, numbers: Iterator[int]) -> Iterator[Source]:
         yield root
         for path in plan.read_only:
             target = f"{root.target}/{path}"
-            below = root.descriptor
-            yield Source(descriptor=next(numbers), path=path, target=target, below=below, identity=None, writable=False)
+            yield root.replace(
+                descriptor=next(numbers), path=path, target=target, below=root.descriptor, identity=None, writable=False
+            )
 
 
 def files(plan: Plan, numbers: Iterator[int]) -> Iterator[File]:
@@ -91,6 +92,7 @@ def _source(bind: Bind, number: int) -> Source:
         below=None,
         identity=(bind.device, bind.inode),
         writable=bind.writable,
+        mapped=bind.mapped,
     )
 
 

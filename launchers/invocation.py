@@ -21,7 +21,7 @@ class Source(Record):
     """One tree or file of the host that is mounted at ``target``, and the number under which bubblewrap gets it.
 
     ``identity`` is device and inode when it was checked. It is None for what lies ``below`` another source (that one's
-    number): then ``path`` is relative, and is walked from there without following a link.
+    number): then ``path`` is relative, and is walked from there without following a link. ``mapped`` as in ``Bind``.
     """
 
     descriptor: int
@@ -30,6 +30,7 @@ class Source(Record):
     below: int | None
     identity: tuple[int, int] | None
     writable: bool
+    mapped: int | None = None
 
 
 class File(Record):

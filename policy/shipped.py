@@ -1380,6 +1380,7 @@ TABLES: dict[str, Any] = {
                     ),
                     None,
                 ),
+                'worker_id': (False, (('integer', 1, 4294967294), ('null',)), 61001),
                 'toolchains': (
                     False,
                     (
@@ -1746,6 +1747,7 @@ AUTHORITY: dict[str, Any] = {
                 ),
             ),
             'lease_root': ('equal',),
+            'worker_id': ('equal',),
             'toolchains': ('entries', ('equal',)),
             'activated': ('subset', ()),
             'pairs': ('subset', ()),
@@ -2215,6 +2217,7 @@ SITES: dict[str, Any] = {
         'state_dir': '~/.local/state/prespawn',
         'workspaces': {'main': {'root': '.', 'reports': 'reports', 'protected_paths': [], 'toolchains': [], 'state': None}},
         'lease_root': None,
+        'worker_id': 61001,
         'toolchains': {},
         'activated': ['sandbox-v1'],
         'pairs': [{'adapter': 'exec@1', 'profile': 'sandbox-v1'}],
@@ -3643,6 +3646,15 @@ LISTS: dict[str, Any] = {
         'ignore_case': False,
         'shapes': [],
     },
+    'idmap-filesystems': {
+        'id': 'idmap-filesystems',
+        'title': 'file systems from which idmapped mounts can be made, as mountinfo names them',
+        'names': ['bcachefs', 'btrfs', 'ceph', 'ext4', 'f2fs', 'ntfs3', 'tmpfs', 'vfat', 'virtiofs', 'xfs', 'zfs'],
+        'prefixes': [],
+        'suffixes': [],
+        'ignore_case': False,
+        'shapes': [],
+    },
     'module-options': {
         'id': 'module-options',
         'title': 'options after which, standing first, everything belongs to the module or script that is run, as "program option"',
@@ -3995,4 +4007,4 @@ FILTERS: dict[str, Any] = {
     },
 }
 
-DIGEST: str = 'sha256:2ef819731dc75d84cfaa26472e4b849f9044d83ead4e831f57a55c2dc3200445'
+DIGEST: str = 'sha256:97461fb5b1404827a90aff056fb21999032ef604b6f148e5070d8cf2fdb6477e'

@@ -1737,6 +1737,17 @@ FIELDS: dict[str, Any] = {
                 'narrower': 'equal',
             },
         },
+        'worker_id': {
+            'type': 'integer',
+            'nullable': True,
+            'default': 61001,
+            'min': 1,
+            'max': 4294967294,
+            'meta': {
+                'doc': "The id, as user and as group, that root's worker has where root owns its workspace: one that no account has; null where root's are refused.",
+                'narrower': 'equal',
+            },
+        },
         'toolchains': {
             'type': 'dict',
             'default': {},

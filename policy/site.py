@@ -52,6 +52,7 @@ class Site(Record):
     state_dir: str
     workspaces: Mapping[str, Workspace]
     lease_root: str | None = None
+    worker_id: int | None = None
     toolchains: Mapping[str, str] = {}
     activated: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CLONE_NEWNS = 0x20000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
-MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
+MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV, _MOUNT_ATTR_IDMAP = 1, 2, 4, 0x100000
 WALL, WNOTHREAD = 0x40000000, 0x20000000
 
 PTRACE_CONT, PTRACE_DETACH, PTRACE_GETEVENTMSG, PTRACE_SEIZE = 7, 17, 0x4201, 0x4206
@@ -121,9 +121,16 @@ def clone_mount(fd: int) -> int:
     return _syscall(_OPEN_TREE, fd, b"", _AT_EMPTY_PATH | _OPEN_TREE_CLONE | os.O_CLOEXEC)
 
 
-def set_mount_attributes(tree: int, attributes: int) -> None:
-    """Set ``MOUNT_ATTR_*`` flags on a mount that is given by its root's descriptor."""
-    wanted = _MountAttributes(attr_set=attributes)
+def set_mount_attributes(tree: int, attributes: int, mapping: int | None = None) -> None:
+    """Set ``MOUNT_ATTR_*`` flags on a mount that is given by its root's descriptor.
+
+    ``mapping`` is a descriptor of the user namespace through whose maps the mount shows the ids of its files; the mount
+    must be detached then. EINVAL where its file system does not let that be done.
+    """
+    if mapping is None:
+        wanted = _MountAttributes(attr_set=attributes)
+    else:
+        wanted = _MountAttributes(attr_set=attributes | _MOUNT_ATTR_IDMAP, userns_fd=mapping)
     _syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(wanted), ctypes.sizeof(wanted))
 
 

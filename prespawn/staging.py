@@ -5,6 +5,9 @@ there; and what it resolves by name could be exchanged. So each source is copied
 setuid and devices, and is attached below one neutral directory. The host never sees these mounts; they are gone with
 the thread and bubblewrap, and nothing is left to clean up after any crash.
 
+What root itself owns is mapped: on its mount, and nowhere else, root's files are shown as the worker's. So the worker
+reads and writes them without being root, and what it makes there is root's on the host.
+
 After ``stage`` the calling thread must open nothing by a name below ``PLACE``: there it sees the staging.
 """
 
@@ -17,9 +20,11 @@ from prespawn.policy.errors import HostError
 from prespawn.policy.spelling import shown
 
 from . import kernel
+from .idmap import NEEDED, Mapping, namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from prespawn.checker.plan import Identity
     from prespawn.launchers.invocation import Source
 
     from .descriptors import Descriptors
@@ -30,15 +35,15 @@ _INERT = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 
 
 def stage(
-    sources: tuple[Source, ...], pins: dict[int, int], program: str, opened: int, own: Descriptors
+    sources: tuple[Source, ...], pins: dict[int, int], worker: Identity, program: str, opened: int, own: Descriptors
 ) -> tuple[dict[int, int], str]:
     """Attach sources and program, and return the staged sources' descriptors by number and the program's new path.
 
     ``opened`` is a descriptor of the program, or -1: then it is looked up. ``HostError`` ``staging-refused`` if this
-    root may not mount.
+    root may not mount, ``idmap-refused`` and ``identity-switch-missing`` if it cannot map what is to be mapped.
     """
     try:
-        trees = {source.descriptor: _tree(pins[source.descriptor], source.writable, own) for source in sources}
+        trees = {source.descriptor: _source(source, pins[source.descriptor], worker, own) for source in sources}
         parts = {path: _tree(fd, False, own) for path, fd in _program_parts(program, opened, own).items()}
         kernel.private_mounts()
         kernel.mount_tmpfs(PLACE, _ROOM)
@@ -56,9 +61,21 @@ def stage(
 _NEEDED = "allowed here: CAP_SYS_ADMIN and Linux 5.12 or later, or a parent that is the workspace's owner"
 
 
-def _tree(fd: int, writable: bool, own: Descriptors) -> int:
+def _source(source: Source, fd: int, worker: Identity, own: Descriptors) -> int:
+    """Return a source as a detached mount, with its owner's files as the worker's where the plan says so."""
+    if source.mapped is None:
+        return _tree(fd, source.writable, own)
+    mapping = namespace(Mapping(owner=source.mapped, shown=worker.uid))
+    try:
+        return _tree(fd, source.writable, own, mapping)
+    except OSError as error:
+        found = f"`{shown(source.path)}` cannot be mounted with root's files as the worker's"
+        raise HostError("idmap-refused", f"{found}: {(error.strerror or str(error)).lower()}; {NEEDED}") from error
+
+
+def _tree(fd: int, writable: bool, own: Descriptors, mapping: int | None = None) -> int:
     tree = own.own(kernel.clone_mount(fd))
-    kernel.set_mount_attributes(tree, _INERT if writable else _INERT | kernel.MOUNT_ATTR_RDONLY)
+    kernel.set_mount_attributes(tree, _INERT if writable else _INERT | kernel.MOUNT_ATTR_RDONLY, mapping)
     return tree
 
 

@@ -45,7 +45,7 @@ def start(told: Invocation, opened: Mapping[str, int], own: Descriptors) -> Star
     given = {file.descriptor: _file(file.content, file.copied, own) for file in told.files}
     program, vector = told.program, (told.argv0, *told.vector)
     if switches:
-        pins, staged = stage(told.sources, pins, program, opened.get(program, -1), own)
+        pins, staged = stage(told.sources, pins, told.identity, program, opened.get(program, -1), own)
         program, vector = SETPRIV, as_user(told.identity.uid, told.identity.gid, staged, told.vector)
     theirs, ours = _pipes(own)
     pid = _spawned(program, vector, {**theirs, **pins, **given})

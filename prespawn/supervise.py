@@ -52,8 +52,9 @@ def run(
 
     ``HostError``: the host could not do what the plan needs and nothing of the work has run: ``bwrap-missing``,
     ``bwrap-unreachable``, ``bwrap-too-old``, ``identity-switch-missing``, ``privilege-host-uid-zero``,
-    ``plan-not-expressible``, ``workspace-root-identity-changed``, ``staging-refused``, ``user-namespaces-refused``,
-    ``ptrace-refused``, ``worker-unreadable``, ``descriptor-leaked``, ``limit-not-enforceable``, ``launch-failed``.
+    ``plan-not-expressible``, ``workspace-root-identity-changed``, ``staging-refused``, ``idmap-refused``,
+    ``user-namespaces-refused``, ``ptrace-refused``, ``worker-unreadable``, ``descriptor-leaked``,
+    ``limit-not-enforceable``, ``launch-failed``.
     """
     if not isinstance(plan, ApprovedPlan):
         raise TypeError("only an approved plan is ever started")

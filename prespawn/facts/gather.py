@@ -26,7 +26,7 @@ from .look import Look
 from .mounts import TOOLCHAINS, mounts, open_leases, open_toolchains
 from .places import cwd, no_workspace, trusted_place, workspace
 from .program import Trees, Worker, bin_directories, program
-from .runtime import image, runtime
+from .runtime import BWRAP, image, runtime
 from .targets import open_state, state, target
 from .walk import declared_file
 
@@ -197,13 +197,18 @@ class _Gathering:
         """Return the facts about environment, program, runtime, image and host."""
         fixed = {} if isinstance(self.profile, Absent) else self.profile.environment.fixed
         shapes = self.look.lists["credential-shapes"]
-        on = host(self.look, self.place.owner)
+        on = host(self.look, self.place.owner, self._worker_id())
         return {
             "environment": environment(self.declaration.env_keys, fixed, self.site.env, caller_env, shapes),
             "program": self._program(on, extra_path),
             "host": on,
             **self._launcher(launchers, always),
         }
+
+    def _worker_id(self) -> int | None:
+        """Return whom root's files can be mapped to: a launcher that mounts them itself is needed for that."""
+        mounts = not isinstance(self.profile, Absent) and self.profile.launcher == BWRAP
+        return self.site.worker_id if mounts else None
 
     def _program(self, on: HostFact, extra_path: tuple[str, ...]) -> ProgramFact | Absent:
         profile = self.profile
@@ -220,7 +225,8 @@ class _Gathering:
         gids = {on.worker_gid} if isinstance(on.worker_gid, int) else set()
         gids |= set(os.getgroups()) if uid == self.look.uid else set()
         trees = Trees(workspace=root, search=search, visible=(*system, *roots))
-        return program(self.declaration.argv, trees, Worker(uid=uid, gids=frozenset(gids)))
+        owner = on.mapped_owner if isinstance(on.mapped_owner, int) else None
+        return program(self.declaration.argv, trees, Worker(uid=uid, gids=frozenset(gids), mapped=owner))
 
     def _root(self) -> str | Unknown | None:
         """Return the resolved path of the workspace's root; None where there is none."""

@@ -2,7 +2,8 @@
 
 An ordinary caller's worker is the caller. Root's worker is the owner of the workspace, in that account's own group:
 never in the group of the directory, which may be one that opens doors, and in the kernel's overflow group where the
-owner has no account.
+owner has no account. Where that owner is root itself, the worker has the site's own id for it, and root's files are
+mapped to that on their mount.
 """
 
 from __future__ import annotations
@@ -27,15 +28,23 @@ PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 _ANY_CHILD, _ADMIN_ALONE = 1, 2  # the highest scopes in which anybody may trace a child, and in which root may
 
 
-def host(look: Look, owner: Any) -> HostFact:
-    """Return the fact; ``owner`` is the uid that the workspace belongs to, ``ABSENT`` without one."""
-    uid, gid = worker_of(look, owner)
+def host(look: Look, owner: Any, worker_id: int | None) -> HostFact:
+    """Return the fact.
+
+    ``owner`` is the uid that the workspace belongs to, ``ABSENT`` without one; ``worker_id`` whom root's own files are
+    mapped to, None where they cannot be.
+    """
+    mapped = look.uid == 0 and owner == 0 and worker_id is not None
+    ids: tuple[Any, Any] = (worker_id, worker_id) if mapped else worker_of(look, owner)
+    uid, gid = ids
     switch: Any = uid
     if not isinstance(uid, Unknown):
         switch = ABSENT if uid == look.uid else on_search_path(look, SWITCH) is not None
     return HostFact(
         uid=look.uid, worker_uid=uid, worker_gid=gid, identity_switch=switch, machine=os.uname().machine,
         traces=_traces(look.uid), zoneinfo=_link_text(LOCALTIME), system=_system(look.lists["system-tree"].names),
+        mapped_owner=owner if mapped else _unmapped(look, owner, worker_id),
+        worker_account=_account(worker_id) if mapped else ABSENT,
     )  # fmt: skip
 
 
@@ -52,6 +61,25 @@ def worker_of(look: Look, owner: Any) -> tuple[Any, Any]:
         return owner, _group_of(owner)
     except (OSError, ValueError) as error:
         return owner, why(error, "/proc/sys/kernel/overflowgid")
+
+
+def _unmapped(look: Look, owner: Any, worker_id: int | None) -> Any:
+    """Return that there is no mapping, or that nobody knows whether there is to be one."""
+    lost = look.uid == 0 and worker_id is not None and isinstance(owner, Unknown)
+    return owner if lost else ABSENT
+
+
+def _account(id: Any) -> Any:
+    """Return the name of the account or group that has an id, which then is not the worker's alone."""
+    import grp
+    import pwd
+
+    for kind, find in (("user", pwd.getpwuid), ("group", grp.getgrgid)):
+        try:
+            return f"{kind} {find(id)[0]}"
+        except KeyError:
+            continue
+    return ABSENT
 
 
 def on_search_path(look: Look, name: str) -> str | None:

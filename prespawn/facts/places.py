@@ -110,10 +110,10 @@ def workspace(look: Look, name: str, place: Any, fd: int, own: Mapping[str, str]
     """
     if fd < 0:
         return _unseen(name, place, place if isinstance(place, Unknown) else ABSENT)
-    found = scan(fd, look.most_entries, top=look.lists["credential-entries"])
+    found = scan(fd, look.most_entries, top=look.lists["credential-entries"], capabilities=look.uid == 0)
     return WorkspaceFact(
         known=True, name=name, place=place, covers=covers(look, place, own), credentials=found.top,
-        git=_git(fd), sockets=found.sockets, setuid=found.setuid,
+        git=_git(fd), sockets=found.sockets, setuid=found.setuid, devices=found.devices,
     )  # fmt: skip
 
 
@@ -124,8 +124,9 @@ def no_workspace(name: str) -> WorkspaceFact:
 
 def _unseen(name: str, place: Any, value: Any) -> WorkspaceFact:
     return WorkspaceFact(
-        known=True, name=name, place=place, covers=value, credentials=value, git=value, sockets=value, setuid=value
-    )
+        known=True, name=name, place=place, covers=value, credentials=value, git=value, sockets=value, setuid=value,
+        devices=value,
+    )  # fmt: skip
 
 
 def _git(root: int) -> Any:

@@ -41,10 +41,14 @@ class Trees(Record):
 
 
 class Worker(Record):
-    """Whom the program will run as, for the question whether its mode bits allow that."""
+    """Whom the program will run as, for the question whether its mode bits allow that.
+
+    ``mapped`` is the id whose files in the workspace are the worker's, None where every file is whose it is.
+    """
 
     uid: int
     gids: frozenset[int]
+    mapped: int | None = None
 
 
 def program(argv: object, trees: Trees, worker: Worker) -> ProgramFact | Absent:
@@ -85,7 +89,8 @@ def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, 
         if found.status is None:
             continue
         try:
-            executable = S_ISREG(found.status.st_mode) and _may_execute(found.status, worker)
+            ours = _is_ours(f"/{found.path}", trees)
+            executable = S_ISREG(found.status.st_mode) and _may_execute(found.status, worker, ours=ours)
             script = _first_line(found.fd) if executable else b""
         finally:
             os.close(found.fd)
@@ -170,13 +175,17 @@ def _nowhere(given: str, value: Any) -> ProgramFact:
     )
 
 
-def _may_execute(status: os.stat_result, worker: Worker) -> bool:
+def _may_execute(status: os.stat_result, worker: Worker, *, ours: bool) -> bool:
+    """Say whether a file's mode lets the worker execute it; ``ours`` are files of the workspace."""
+    uid, gids = worker.uid, worker.gids
+    if ours and worker.mapped is not None:
+        uid, gids = worker.mapped, frozenset((worker.mapped,))
     if worker.uid == 0:
         bits = S_IXUSR | S_IXGRP | S_IXOTH
-    elif worker.uid == status.st_uid:
+    elif uid == status.st_uid:
         bits = S_IXUSR
     else:
-        bits = S_IXGRP if status.st_gid in worker.gids else S_IXOTH
+        bits = S_IXGRP if status.st_gid in gids else S_IXOTH
     return bool(status.st_mode & bits)
 
 

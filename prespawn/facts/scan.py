@@ -1,4 +1,4 @@
-"""One walk through a tree that a run will see: sockets, setuid files, names of credentials.
+"""One walk through a tree that a run will see: sockets, setuid files, devices, names of credentials.
 
 The walk goes by descriptors, follows no link, reads no file and opens nothing but directories. It descends into other
 file systems that are mounted below: what a bind shows is what is looked at. It is bounded by a number that is handed
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from stat import S_ISGID, S_ISREG, S_ISSOCK, S_ISUID
+from stat import S_ISBLK, S_ISCHR, S_ISGID, S_ISREG, S_ISSOCK, S_ISUID
 
 from prespawn.policy.record import Record
 
@@ -28,21 +28,25 @@ _CHANGED = (errno.ENOTDIR, errno.ELOOP)
 
 
 class Scan(Record):
-    """What was found, relative paths sorted, at most ``SHOWN`` of each: ``sockets``, ``setuid`` (or setgid) files,
-    ``top`` (names of the top level) and ``named`` (at any depth) that their lists hold."""
+    """What was found, relative paths sorted, at most ``SHOWN`` of each: ``sockets``, ``setuid`` files (or setgid, or
+    with capabilities), ``devices``, ``top`` (names of the top level) and ``named`` (at any depth) that their lists
+    hold."""
 
     sockets: tuple[str, ...]
     setuid: tuple[str, ...]
+    devices: tuple[str, ...]
     top: tuple[str, ...]
     named: tuple[str, ...]
 
 
-def scan(root: int, most: int, *, top: NamedList | None = None, anywhere: NamedList | None = None) -> Scan:
-    """Walk the tree below a descriptor.
+def scan(
+    root: int, most: int, *, top: NamedList | None = None, anywhere: NamedList | None = None, capabilities: bool = False
+) -> Scan:
+    """Walk the tree below a descriptor; with ``capabilities`` each file is also asked for some of its own.
 
     Every field is ``Unknown`` if there are more than ``most`` entries, or something there cannot be read.
     """
-    walk = _Walk(most, anywhere)
+    walk = _Walk(most, anywhere, capabilities)
     try:
         walk.run(root)
     except OverflowError:
@@ -51,7 +55,7 @@ def scan(root: int, most: int, *, top: NamedList | None = None, anywhere: NamedL
         return _unseen(why(OSError(error.errno, error.strerror), walk.place))
     names = walk.top if top is not None else ()
     return Scan(
-        sockets=_some(walk.sockets), setuid=_some(walk.setuid),
+        sockets=_some(walk.sockets), setuid=_some(walk.setuid), devices=_some(walk.devices),
         top=tuple(sorted(name for name in names if top is not None and top.holds(name))), named=_some(walk.named),
     )  # fmt: skip
 
@@ -61,20 +65,21 @@ def _some(found: list[str]) -> tuple[str, ...]:
 
 
 def _unseen(reason: Any) -> Scan:
-    return Scan(sockets=reason, setuid=reason, top=reason, named=reason)
+    return Scan(sockets=reason, setuid=reason, devices=reason, top=reason, named=reason)
 
 
 class _Walk:
     """Depth first, one descriptor a level; a tree that is deeper than descriptors last is not known."""
 
-    __slots__ = ("anywhere", "left", "named", "place", "setuid", "sockets", "top")
+    __slots__ = ("anywhere", "capabilities", "devices", "left", "named", "place", "setuid", "sockets", "top")
 
-    def __init__(self, most: int, anywhere: NamedList | None) -> None:
-        self.left, self.anywhere = most, anywhere
+    def __init__(self, most: int, anywhere: NamedList | None, capabilities: bool) -> None:
+        self.left, self.anywhere, self.capabilities = most, anywhere, capabilities
         self.place = "."
         self.top: list[str] = []
         self.sockets: list[str] = []
         self.setuid: list[str] = []
+        self.devices: list[str] = []
         self.named: list[str] = []
 
     def run(self, root: int) -> None:
@@ -110,7 +115,7 @@ class _Walk:
                     if entry.is_dir(follow_symlinks=False):
                         directories.append(entry.name)
                     elif not entry.is_symlink():
-                        self._file(prefix, entry)
+                        self._file(prefix, entry, fd)
                     if anywhere is not None and _is_named(anywhere, prefix, entry.name):
                         self.named.append(prefix + entry.name)
         except BaseException:
@@ -119,16 +124,18 @@ class _Walk:
         self.left = left
         return prefix, fd, iter(directories)
 
-    def _file(self, prefix: str, entry: os.DirEntry[str]) -> None:
+    def _file(self, prefix: str, entry: os.DirEntry[str], fd: int) -> None:
         try:
             mode = entry.stat(follow_symlinks=False).st_mode
         except FileNotFoundError:
             return  # removed since it was listed
         if S_ISREG(mode):
-            if mode & (S_ISUID | S_ISGID):
+            if mode & (S_ISUID | S_ISGID) or (self.capabilities and _has_capabilities(fd, entry.name)):
                 self.setuid.append(prefix + entry.name)
         elif S_ISSOCK(mode):
             self.sockets.append(prefix + entry.name)
+        elif S_ISCHR(mode) or S_ISBLK(mode):
+            self.devices.append(prefix + entry.name)
 
     def _enter(self, fd: int, name: str) -> int:
         """Open a directory below; -1 if it is gone, or if nothing in it can be reached by this caller either."""
@@ -144,6 +151,17 @@ class _Walk:
             if error.errno in _CHANGED:
                 raise OSError(error.errno, "it changed while it was looked at") from error
             raise
+
+
+def _has_capabilities(fd: int, name: str) -> bool:
+    """Say whether a file gives capabilities to whoever executes it; see ``capabilities(7)``."""
+    try:
+        os.getxattr(f"/proc/self/fd/{fd}/{name}", "security.capability", follow_symlinks=False)
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.ENOTSUP, errno.ENOENT):  # none, none on this file system, removed since
+            return False
+        raise
+    return True
 
 
 def _is_named(names: NamedList, prefix: str, name: str) -> bool:

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 from support import held, plans, runtimes
 from support.held import before_the_last, exchanged, without
-from support.sandboxes import GROUP, WORKER, Sandbox, bwrap, sandbox
+from support.sandboxes import GROUP, OWNER, WORKER, Sandbox, bwrap, sandbox
 
 from prespawn import start
 from prespawn.checker.plan import Identity
@@ -225,7 +225,7 @@ def test_workspace_that_is_another_directory_is_caught(sandbox: Sandbox) -> None
     other = f"{sandbox.home}/other"
     os.mkdir(other)
     os.mkdir(f"{other}/.git")
-    os.chown(other, WORKER, GROUP)
+    os.chown(other, *sandbox.ids)
     status = os.stat(other)
     sources = tuple(
         source.replace(path=other, identity=(status.st_dev, status.st_ino)) if source.target == "/workspace" else source
@@ -258,6 +258,16 @@ def test_filter_that_is_another_one_is_caught(sandbox: Sandbox) -> None:
     honest = invocation(plans.plan(**values))
     files = tuple(file if file.target is not None else file.replace(content=allow) for file in honest.files)
     caught(sandbox, sandbox.call(lambda: held.looked(values, told={"files": files})), {"filter.program"})
+
+
+@pytest.mark.skipif(not runtimes.ROOT, reason="only root maps the ids of files")
+@pytest.mark.parametrize("sandbox", [OWNER], indirect=True)
+def test_workspace_whose_ids_are_not_mapped_is_caught(sandbox: Sandbox) -> None:
+    values = held.values(sandbox)
+    os.chmod(sandbox.workspace, 0o755)  # else bubblewrap could not even mount it
+    sources = tuple(source.replace(mapped=None) for source in invocation(plans.plan(**values)).sources)
+    looked = sandbox.call(lambda: held.looked(values, told={"sources": sources}))
+    caught(sandbox, looked, {"mounts./workspace.flags", "mounts./workspace/.git.flags"})
 
 
 @pytest.mark.skipif(not runtimes.ROOT, reason="only root starts a worker as somebody else")

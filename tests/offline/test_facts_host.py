@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +56,43 @@ def test_worker_of_root_is_the_owner_of_the_workspace(world: World, monkeypatch:
     assert world.facts(look=without).host.identity_switch is False
     os.chown(world.root, 0, 0)
     fact = world.facts(look=without).host
-    assert (fact.worker_uid, fact.identity_switch) == (0, ABSENT)
+    assert (fact.worker_uid, fact.mapped_owner, fact.identity_switch) == (0, ABSENT, ABSENT)
+
+
+def test_worker_of_root_where_root_owns_the_workspace_has_the_sites_id(world: World) -> None:
+    if not IS_ROOT:
+        pytest.skip("needs root")
+    world.site = world.site.replace(worker_id=61001)
+    fact = world.facts().host
+    assert (fact.worker_uid, fact.worker_gid, fact.mapped_owner, fact.identity_switch) == (61001, 61001, 0, True)
+    assert fact.worker_account is ABSENT
+    fact = world.facts(profile(launcher="docker", image="base")).host  # nobody maps root's files for a container
+    assert (fact.worker_uid, fact.mapped_owner) == (0, ABSENT)
+    os.chown(world.root, STRANGER, 0)
+    fact = world.facts().host
+    assert (fact.worker_uid, fact.mapped_owner, fact.worker_account) == (STRANGER, ABSENT, ABSENT)
+    os.rmdir(world.root)
+    assert world.facts().host.mapped_owner is ABSENT
+
+
+def test_sites_id_that_somebody_has_is_named(world: World) -> None:
+    if not IS_ROOT:
+        pytest.skip("needs root")
+    users = {entry.pw_uid for entry in pwd.getpwall()}
+    group = next(entry for entry in grp.getgrall() if entry.gr_gid not in users)
+    for id, account in ((1, f"user {pwd.getpwuid(1).pw_name}"), (group.gr_gid, f"group {group.gr_name}")):
+        world.site = world.site.replace(worker_id=id)
+        assert world.facts().host.worker_account == account
+
+
+def test_owner_that_nobody_could_see_may_be_one_that_is_mapped(world: World) -> None:
+    lost: Any = Unknown(reason="not seen")
+    look = Look(lists(), 1, {})
+    look.uid = 0
+    assert host.host(look, lost, 61001).mapped_owner is lost
+    assert host.host(look, lost, None).mapped_owner is ABSENT
+    look.uid = 1000
+    assert host.host(look, 0, 61001).mapped_owner is ABSENT
 
 
 @pytest.mark.parametrize(

@@ -316,6 +316,21 @@ def test_sockets_and_setuid_files_are_found_at_any_depth(world: World) -> None:
     assert facts.setuid == ("a/su", "both", "sg")
 
 
+def test_devices_and_files_with_capabilities_are_found_where_root_looks(world: World) -> None:
+    if not IS_ROOT:
+        pytest.skip("needs root")
+    world.directory("ws/a/b")
+    os.mknod(f"{world.root}/a/b/whiteout", 0o020600, 0)
+    os.mknod(f"{world.root}/null", 0o020666, os.makedev(1, 3))
+    os.mkfifo(f"{world.root}/fifo")
+    capability = (0x02000001).to_bytes(4, "little") + (1 << 13).to_bytes(4, "little") + bytes(12)
+    os.setxattr(world.file("ws/a/ping"), "security.capability", capability)
+    os.setxattr(world.file("ws/a/other"), "user.capability", capability)
+    facts = world.facts().workspace
+    assert facts.devices == ("a/b/whiteout", "null")
+    assert facts.setuid == ("a/ping",)
+
+
 def test_what_links_lead_to_is_not_walked(world: World) -> None:
     os.chmod(world.file("out/su"), 0o4755)
     world.link("ws/out", "../out")

@@ -165,6 +165,26 @@ def test_program_is_one_that_the_worker_may_execute(
     assert (fact.found, fact.executable) == (True, executable)
 
 
+@pytest.mark.parametrize(
+    ("mode", "owner", "group", "executable"),
+    [(0o700, 0, 0, True), (0o677, 0, 0, False), (0o670, 5, 0, True), (0o700, 5, 5, False), (0o701, 5, 5, True)],
+)
+def test_program_of_roots_in_a_mapped_workspace_is_the_workers(
+    world: World, mode: int, owner: int, group: int, executable: bool
+) -> None:
+    if not IS_ROOT:
+        pytest.skip("needs root to give a file away")
+    worker = Worker(uid=61001, gids=frozenset((61001,)), mapped=0)
+    for path in ("ws/tool", "opt/tool"):
+        os.chown(f"{world.top}/{path}", owner, group)
+        os.chmod(f"{world.top}/{path}", mode)
+    trees = Trees(workspace=world.root, search=(f"{world.top}/opt",), visible=(f"{world.top}/opt",))
+    fact: Any = program(["./tool"], trees, worker)
+    assert fact.executable is executable
+    fact = program(["tool"], trees, worker)
+    assert fact.executable is bool(mode & 0o001)  # outside the workspace nobody's files are
+
+
 def test_program_below_a_closed_directory_is_unknown(world: World) -> None:
     world.directory("ws/closed", 0)
     trees = Trees(workspace=world.root, search=(f"{world.root}/closed",), visible=())

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from prespawn.checker.plan import Identity
+from prespawn.checker.plan import Bind, Identity
+from prespawn.policy.catalogue import built_in_site
 from prespawn.pumps import Streams
 from prespawn.supervise import run
 
@@ -22,11 +23,18 @@ if TYPE_CHECKING:
 
 WORKER = as_user.USER if runtimes.ROOT else os.getuid()
 GROUP = as_user.USER if runtimes.ROOT else os.getgid()
+BUBBLEWRAPS: list[str | None] = [*runtimes.bubblewraps()] or [None]
+OWNER = "owner"  # a parent that is root, and a workspace that belongs to it
+MAPPED = built_in_site().worker_id or -1  # whom root's files are the worker's as
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A real bubblewrap, a parent (``root`` or ``user``) and a directory with the worker's ``workspace`` in it."""
+    """A real bubblewrap, a parent (``root``, ``user`` or ``OWNER``) and a directory with the ``workspace`` in it.
+
+    It belongs to the worker; under ``OWNER`` to root, whose files are mapped to the worker's id. ``identity`` is the
+    worker's, ``ids`` are user and group that the workspace belongs to.
+    """
 
     bwrap: str
     parent: str
@@ -36,14 +44,28 @@ class Sandbox:
     def workspace(self) -> str:
         return f"{self.home}/workspace"
 
+    @property
+    def identity(self) -> Identity:
+        uid, gid = (MAPPED, MAPPED) if self.parent == OWNER else (WORKER, GROUP)
+        return Identity(uid=uid, gid=gid, inner_uid=1000, inner_gid=1000)
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        return (0, 0) if self.parent == OWNER else (WORKER, GROUP)
+
+    def bind(self, *, writable: bool = True) -> Bind:
+        """Return the bind of the workspace as it is now."""
+        bind = plans.bind(self.workspace, "/workspace", writable=writable)
+        return bind.replace(mapped=0) if self.parent == OWNER else bind
+
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in a process of the parent's kind; it must leave no process behind."""
         return as_user.call(WORKER if runtimes.ROOT and self.parent == "user" else None, function, *arguments)
 
     def fields(self, scenario: Scenario, **changes: Any) -> dict[str, Any]:
         """Return the plan's fields for a scenario."""
-        identity = Identity(uid=WORKER, gid=GROUP, inner_uid=1000, inner_gid=1000)
-        return {**prepared(scenario, self.bwrap, self.workspace, identity, live=True), **changes}
+        fields = prepared(scenario, self.bwrap, self.workspace, self.identity, live=True)
+        return {**fields, "workspace": self.bind(), **changes}
 
     def play(self, scenario: Scenario, **changes: Any) -> Played:
         """Play a scenario."""
@@ -69,18 +91,20 @@ def printed(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return dict(outcome), content
 
 
-@pytest.fixture(params=runtimes.bubblewraps() or [None], ids=lambda path: str(path).strip("/").replace("/", "-")[-40:])
+@pytest.fixture(params=BUBBLEWRAPS, ids=lambda path: str(path).strip("/").replace("/", "-")[-40:])
 def bwrap(request: pytest.FixtureRequest) -> str:
     return runtimes.needed(request.param)
 
 
-@pytest.fixture(params=runtimes.parents())
+@pytest.fixture(params=[*runtimes.parents(), *([OWNER] if runtimes.ROOT else [])])
 def sandbox(request: pytest.FixtureRequest, bwrap: str) -> Iterator[Sandbox]:
     """A sandbox; under a root parent its workspace lies below a directory that the worker may not walk."""
     directory = tempfile.mkdtemp(prefix="prespawn-test-")
-    os.mkdir(f"{directory}/workspace")
+    made = Sandbox(bwrap, request.param, directory)
+    os.mkdir(made.workspace)
     if runtimes.ROOT:
-        os.chown(f"{directory}/workspace", WORKER, GROUP)
-        os.chmod(directory, 0o700 if request.param == "root" else 0o755)
-    yield Sandbox(bwrap, request.param, directory)
+        os.chown(made.workspace, *made.ids)
+        os.chmod(made.workspace, 0o700 if request.param == OWNER else 0o755)
+        os.chmod(directory, 0o755 if request.param == "user" else 0o700)
+    yield made
     shutil.rmtree(directory)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from prespawn.checker.plan import Identity
+from prespawn.idmap import UNSHARE
 from prespawn.kernel import exit_record
 from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
@@ -175,7 +176,7 @@ def prepared(scenario: Scenario, runtime: str, workspace: str, identity: Identit
 def played(scenario: Scenario, fields: dict[str, Any]) -> Played:
     """Run a scenario in this process."""
     spawns: list[str] = []
-    sys.addaudithook(lambda event, arguments: spawns.append(str(arguments)) if event == "prespawn.spawn" else None)
+    sys.addaudithook(lambda event, what: spawns.append(what[0]) if event == "prespawn.spawn" else None)
     out, err, cancel = os.memfd_create("out"), os.memfd_create("err"), os.eventfd(0)
     timers = [threading.Timer(scenario.cancel, os.eventfd_write, (cancel, 1))] if scenario.cancel else []
     if scenario.cancel == 0.0:
@@ -199,7 +200,8 @@ def played(scenario: Scenario, fields: dict[str, Any]) -> Played:
     for timer in timers:
         timer.cancel()
         timer.join()
-    return Played(outcome, error, message, _content(out), _content(err), seconds, len(spawns))
+    started = [program for program in spawns if program != UNSHARE]  # that one only makes a mapping
+    return Played(outcome, error, message, _content(out), _content(err), seconds, len(started))
 
 
 def judge(scenario: Scenario, seen: Played) -> None:
