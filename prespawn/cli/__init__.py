@@ -13,7 +13,7 @@ import sys
 from prespawn import exit_codes
 from prespawn.policy.errors import HostError, InputError
 
-from .output import finish, prepare, remark
+from .output import finish, prepare, refuse, remark
 from .plain import read_plain
 
 TYPE_CHECKING = False
@@ -31,9 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finish()
         return code
     except InputError as wrong:
-        return _failed(wrong, before_start or exit_codes.USAGE)
+        refuse(wrong)
+        return before_start or exit_codes.USAGE
     except HostError as failed:
-        return _failed(failed, before_start or exit_codes.HOST_FAILED)
+        refuse(failed)
+        return before_start or exit_codes.HOST_FAILED
     except KeyboardInterrupt:
         return exit_codes.EXEC_SIGNAL + 2
     except BrokenPipeError:
@@ -50,9 +52,3 @@ def _command(line: Sequence[str]) -> Callable[[], int]:
     from .commands import with_click
 
     return lambda: with_click(line)
-
-
-def _failed(error: InputError | HostError, code: int) -> int:
-    text = str(error)
-    remark(text if f"({error.id})" in text else f"{text} ({error.id})")
-    return code

@@ -10,7 +10,7 @@ from prespawn.words import verdict_lines
 
 from ..documents import declaration_file, facts_file, write_facts
 from ..gate import Gate
-from .output import remark, say
+from .output import refuse, say
 from .workspaces import workspace_roots
 
 TYPE_CHECKING = False
@@ -78,6 +78,6 @@ def document(file: str, answer: Verdict | PrespawnError) -> dict[str, object]:
 def _print(gate: Gate, results: Sequence[tuple[str, Verdict | PrespawnError]]) -> None:
     for file, answer in results:
         if isinstance(answer, PrespawnError):
-            remark(str(answer))
+            refuse(answer)
         else:
             say(verdict_lines(file, answer, gate.remedies))

@@ -11,12 +11,14 @@ import io
 import os
 import sys
 
-from prespawn.policy.errors import HostError
+from prespawn.policy.errors import HostError, ReadError
 from prespawn.policy.spelling import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from prespawn.policy.errors import PrespawnError
 
 _STREAMS = ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"))
 
@@ -61,8 +63,24 @@ def finish() -> None:
 
 def remark(text: str) -> None:
     """Write one line to standard error: whose it is, and what there is to say."""
+    _write(f"prespawn: {text}")
+
+
+def refuse(error: PrespawnError) -> None:
+    """Write one line about an error: its file, line and column first where it has them, as editors and builds read it.
+
+    One without a place begins with the program's name, as a remark does.
+    """
+    text = str(error) if f"({error.id})" in str(error) else f"{error} ({error.id})"
+    if isinstance(error, ReadError) and error.line:
+        _write(text)
+    else:
+        remark(text)
+
+
+def _write(text: str) -> None:
     try:
-        sys.stderr.write(f"prespawn: {shown(text)}\n")
+        sys.stderr.write(f"{shown(text)}\n")
         sys.stderr.flush()
     except OSError:
         return  # nobody reads it; the exit code says the same

@@ -13,7 +13,7 @@ from prespawn.words import verdict_lines
 from ..documents import declaration_file
 from ..gate import Gate
 from .check import code_of, document
-from .output import remark, say
+from .output import refuse, say
 from .workspaces import workspace_roots
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def run(file: str, *, site: str | None, workspaces: Sequence[str], format: str) 
         if format == "json":
             say([canonical({"prespawn": "preview/v1", **document(file, wrong)})])
         else:
-            remark(str(wrong))
+            refuse(wrong)
         return exit_codes.USAGE
     words = gate.preview(checked) if checked.allowed and _has_launcher(checked) else ()
     if format == "json":
