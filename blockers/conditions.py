@@ -224,8 +224,10 @@ def is_inside(path: object, root: object) -> bool:
     """Say whether an absolute resolved path lies below a root, by whole components: ``/ws-evil`` is not in ``/ws``."""
     if not isinstance(path, str) or not isinstance(root, str):
         return False
-    parts, above = path.strip("/").split("/"), root.strip("/").split("/") if root.strip("/") else []
-    return len(parts) > len(above) and parts[: len(above)] == above and ".." not in parts
+    above = f"{root.rstrip('/')}/"
+    if not path.startswith(above) or not path[len(above) :].strip("/"):
+        return False
+    return ".." not in path or ".." not in path.split("/")
 
 
 def _same_file(argument: object, lists: Mapping[str, NamedList]) -> Condition:

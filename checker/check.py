@@ -50,13 +50,16 @@ class Checker:
     nothing answers, an adapter's blocker that is not there, a claim about a boundary that no rule asks about.
     """
 
-    __slots__ = ("_added", "_appraisers", "_by_pass", "_level_rules", "_unknown_rules", "policy")
+    __slots__ = ("_added", "_appraisers", "_by_pass", "_level_rules", "_not_claimed", "_unknown_rules", "policy")
 
     def __init__(self, policy: Policy, rules: Sequence[Rule]) -> None:
         for fault in _faults(policy, rules):
             raise InputError("policy-value", fault)
         self.policy = policy
         self._appraisers = appraisers(policy.levels)
+        self._not_claimed = {
+            level.id: boundaries_not_claimed(policy.levels, level.id) for level in policy.levels.levels
+        }
         self._level_rules = tuple(rule for rule in rules if rule.id in LEVEL_RULES - {LEVEL_UNKNOWN})
         self._unknown_rules = tuple(rule for rule in rules if rule.id == LEVEL_UNKNOWN)
         core = [rule for rule in rules if rule.adapter is None and rule.id not in LEVEL_RULES]
@@ -108,7 +111,7 @@ class Checker:
             view.level = level_of(view, claims, HELD)
             blockers += [one for one in evaluate(self._level_rules, view, failed) if one not in blockers]
         digests["facts"] = digest(view.facts)
-        return _verdict(view, phase, claims, ordered(blockers), accepted, digests)
+        return _verdict(view, phase, claims, ordered(blockers), accepted, digests, self._not_claimed)
 
     def _later(
         self, phase: str, view: View, failed: set[tuple[str, str]], claims: tuple[ClaimResult, ...],
@@ -196,7 +199,7 @@ def _accepting(blockers: Iterable[Blocker], view: View) -> tuple[list[Blocker], 
 
 def _verdict(
     view: View, phase: str, claims: tuple[ClaimResult, ...], blockers: tuple[Blocker, ...], accepted: tuple[str, ...],
-    digests: dict[str, str],
+    digests: dict[str, str], not_claimed: Mapping[str, tuple[str, ...]],
 ) -> Verdict:  # fmt: skip
     run_id = view.declaration.run_id
     return Verdict(
@@ -211,6 +214,6 @@ def _verdict(
         claims=claims,
         blockers=blockers,
         accepted=accepted,
-        not_claimed=boundaries_not_claimed(view.levels, view.level.earned),
+        not_claimed=not_claimed[view.level.earned],
         digests=digests,
     )

@@ -66,18 +66,18 @@ def appraise_held(all: Iterable[Appraiser], claims: Iterable[ClaimResult], view:
 def level_of(view: View, claims: Iterable[ClaimResult], stage: str) -> LevelResult:
     """Return what is requested, what these claims earn, and what could be earned before the run is over."""
     results = {claim.claim: claim for claim in claims}
-    lowest = view.levels.levels[0].id
+    lowest, reached, strongest = view.levels.levels[0].id, _STAGE[stage], _STRENGTH[_strongest(view)]
     return LevelResult(
         requested=_requested(view),
-        earned=lowest if view.unknown else _highest(view, lambda claim: _holds(claim, results[claim.id], stage)),
-        attainable=_highest(view, lambda claim: _could_hold(claim, results[claim.id], view, stage)),
+        earned=lowest if view.unknown else _highest(view, lambda claim: _holds(claim, results[claim.id], reached)),
+        attainable=_highest(view, lambda claim: _could_hold(claim, results[claim.id], reached, strongest)),
     )
 
 
 def boundaries_not_claimed(levels: Levels, earned: str) -> tuple[str, ...]:
     """Return the boundaries on which a run of this level makes no statement, sorted."""
     claimed = {claim.boundary for claim in _needed(levels, earned)} if levels.rank(earned) else set()
-    return tuple(sorted(set(levels.boundaries) - claimed))
+    return tuple(sorted(levels.boundaries.keys() - claimed))
 
 
 def _by_boundary(blockers: Iterable[Blocker]) -> Mapping[str, str]:
@@ -120,21 +120,21 @@ def _supported(claim: Claim, result: ClaimResult, view: View) -> ClaimResult:
     return result.replace(result=worst, strength=strength, seen="the held run")
 
 
-def _holds(claim: Claim, result: ClaimResult, stage: str) -> bool:
-    reached = _STAGE[claim.confirmed] <= _STAGE[stage]
-    return result.result == "pass" and reached and _reaches(result.strength, claim.strength)
+def _holds(claim: Claim, result: ClaimResult, reached: int) -> bool:
+    """Say whether a claim passes, at the strength that it needs, and at a stage that has been reached."""
+    if result.result != "pass" or _STAGE[claim.confirmed] > reached:
+        return False
+    return _STRENGTH[result.strength] >= _STRENGTH[claim.strength]
 
 
-def _could_hold(claim: Claim, result: ClaimResult, view: View, stage: str) -> bool:
+def _could_hold(claim: Claim, result: ClaimResult, reached: int, strongest: int) -> bool:
     """Say whether profile and host allow this claim; the base level's own are what the check itself decides.
 
     What has been confirmed on the held run cannot get any better.
     """
-    if claim.fields and stage != STAGES[0]:
-        return _holds(claim, result, stage)
-    if claim.declared is None:
-        return not isinstance(view.profile, Absent)
-    return result.result == "pass" and _reaches(_strongest(view), claim.strength)
+    if claim.fields and reached:
+        return _holds(claim, result, reached)
+    return claim.declared is None or (result.result == "pass" and strongest >= _STRENGTH[claim.strength])
 
 
 def _strongest(view: View) -> str:
@@ -148,10 +148,6 @@ def _is_tried(view: View) -> bool:
     """Say whether a canary tried to break the very sandbox that the profile means, and could not."""
     evidence = view.facts.evidence
     return not isinstance(evidence, Unknown) and "canary" in evidence
-
-
-def _reaches(strength: str, needed: str) -> bool:
-    return _STRENGTH[strength] >= _STRENGTH[needed]
 
 
 def _requested(view: View) -> str:

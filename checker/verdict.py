@@ -42,6 +42,13 @@ class ClaimResult(Record):
     strength: str
     seen: str
 
+    def document(self) -> dict[str, str]:
+        """Return the claim as ``encode`` would; a verdict has two dozen of them, and nothing else in such numbers."""
+        return {
+            "claim": self.claim, "boundary": self.boundary, "result": self.result, "strength": self.strength,
+            "seen": self.seen,
+        }  # fmt: skip
+
 
 class LevelResult(Record):
     """``requested`` by declaration or profile, ``earned`` so far, ``attainable`` if every pending claim passed."""
@@ -74,7 +81,8 @@ class Verdict(Record):
 
     def document(self) -> dict[str, object]:
         """Return ``verdict/v1`` as a JSON value; what a subclass keeps beside it is no part of that."""
-        return {"prespawn": "verdict/v1", **{name: encode(getattr(self, name)) for name in Verdict._fields}}
+        fields: dict[str, object] = {name: encode(getattr(self, name)) for name in Verdict._fields if name != "claims"}
+        return {"prespawn": "verdict/v1", **fields, "claims": [claim.document() for claim in self.claims]}
 
     def canonical(self) -> str:
         """Return the canonical text, the same bytes for the same inputs."""

@@ -15,8 +15,8 @@ from .record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TypeVar
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
 
     Kind = TypeVar("Kind", bound=Record)
 
@@ -28,22 +28,42 @@ _SCALARS = frozenset((str, int, bool, type(None)))
 
 def encode(value: object) -> object:
     """Return the JSON value of a record, a tuple of records, or a plain value."""
-    if type(value) in _SCALARS:
-        return value
-    if isinstance(value, Record):
-        if isinstance(value, Unknown):
-            return {"unknown": value.reason}
-        if isinstance(value, Absent):
-            return None
-        fields = dict(value)
-        if not _SCALARS.issuperset(map(type, fields.values())):  # most hold nothing that would have to be encoded
-            fields = {name: encode(field) for name, field in fields.items()}
-        return fields
-    if isinstance(value, (list, tuple)):
-        return [encode(item) for item in value]
-    if isinstance(value, dict):
-        return {key: encode(item) for key, item in value.items()}
+    return value if type(value) in _SCALARS else _FORMS[type(value)](value)
+
+
+class _Forms(dict[type, "Callable[[Any], object]"]):
+    """How each type is encoded; a class of records gets its own form when the first of them comes."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], object]:
+        self[kind] = form = _form_of_record(kind) if issubclass(kind, Record) else _as_it_is
+        return form
+
+
+def _form_of_record(kind: type[Record]) -> Callable[[Any], object]:
+    names, read = kind._fields, kind._read
+
+    def form(record: Record) -> object:
+        values = zip(names, read(record), strict=False)
+        return {name: item if type(item) in _SCALARS else _FORMS[type(item)](item) for name, item in values}
+
+    return form
+
+
+def _as_it_is(value: object) -> object:
     return value
+
+
+def _sequence(value: list[object] | tuple[object, ...]) -> object:
+    return [item if type(item) in _SCALARS else _FORMS[type(item)](item) for item in value]
+
+
+_FORMS = _Forms({
+    list: _sequence,
+    tuple: _sequence,
+    dict: lambda value: {key: encode(item) for key, item in value.items()},
+    Absent: lambda value: None,
+    Unknown: lambda value: {"unknown": value.reason},
+})  # fmt: skip
 
 
 def decode(kind: type[Kind], data: Mapping[str, object], *, unknowns: bool = True) -> Kind:

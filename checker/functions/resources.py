@@ -70,5 +70,5 @@ def _without(view: View, enforced: object, group: str, bounds: object) -> Iterab
         return enforced
     held = enforced if isinstance(enforced, tuple) else ()  # no runtime holds a run to nothing
     wanted = [f"{group}.{name}" for name, bound in bounds if bound is not None]  # type: ignore[attr-defined]  # a record
-    missing = (name for name in wanted if name not in held)
+    missing = sorted(set(wanted).difference(held))
     return tuple(Finding(field=f"profile.{name}", found="no enforcer on this host", allowed=held) for name in missing)

@@ -41,22 +41,24 @@ CASES: tuple[dict[str, Any], ...] = (
 )
 """What each changes of the base; the first is the base itself, which nothing stops."""
 TEXT = """\
-# What the worker of this run may touch.
+# Asked for by the driver that fixes the login; reviewed in the pull request that names this run.
 prespawn: declaration/v1
-run_id: fix-login-{n}
+run_id: fix-login-{n}                 # never reusable
 workspace: main
 profile: sandbox-v1
 adapter: exec@1
+level: logical                        # what the driver requires at least
 cwd: .
-declared_files: [{files}]
-env_keys: [TZ]
+declared_files:                       # what the run inspects: existing files, no link on the way
+{files}
+env_keys: [TZ, TERM]                  # keys only; values come from the site
 log_path: reports/fix-login-{n}.log
 registry_path: registry.db
 execution:
-  argv: [pytest, -q, tests/test_login_{n}.py]
+  argv: [pytest, -q, --maxfail=1, -p, no:cacheprovider, tests/test_login_{n}.py]
 file_contract:
   mode: mutation
-  allowed_paths: ["src/**", tests/test_login_{n}.py]
+  allowed_paths: ["src/**", "tests/**", docs/login.md, CHANGELOG.md]
 execute: true
 """
 
@@ -91,8 +93,8 @@ def against_parsing(rounds: int) -> Row:
     world = World(plain())
     texts, replayed = [], []
     for number in range(DECLARATIONS):
-        files = [f"src/login_{part}.py" for part in range(number % 5)]
-        texts.append(TEXT.format(n=number, files=", ".join(files)).encode())
+        files = [f"src/login_{part}.py" for part in range(1 + number % 5)]
+        texts.append(TEXT.format(n=number, files="\n".join(f"  - {file}" for file in files)).encode())
         replayed.append(recorded(world, texts[-1], files))
     verdicts = decided(world.checker, texts, replayed)
     assert verdicts == [True] * DECLARATIONS, "a declaration was blocked: that is another path than what is measured"
