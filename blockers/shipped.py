@@ -866,7 +866,7 @@ RULES: dict[str, Any] = {
         'unless': ['profile-not-activatable'],
         'when': 'function',
         'report': {'field': 'profile.limits', 'found': '', 'allowed': ['{facts.runtime.enforces}']},
-        'remedy': 'use a host that enforces it, or a profile without that limit',
+        'remedy': 'use a host that enforces it (for memory and processor time: root with control groups version 1, or a delegated subtree of version 2), or a profile without that limit',
     },
     'log-directory-missing': {
         'id': 'log-directory-missing',
@@ -976,7 +976,7 @@ RULES: dict[str, Any] = {
         'phase': 'check',
         'operator': 'once',
         'each': None,
-        'unless': ['workspace-root-forbidden'],
+        'unless': ['profile-unknown', 'workspace-root-forbidden'],
         'when': {
             'all': [
                 {'one_of': {'value': 'profile.root.system', 'of': ['read-only', 'image']}},
@@ -1596,13 +1596,13 @@ DIGESTS: dict[str, Any] = {
     'launcher-missing': 'sha256:91b2c2966de841396b6d0e1485caef073152e0b7845456619e9d2671ccafe44d',
     'lease-contains-credentials': 'sha256:81abce9b1ffd3e8aa8adce6fc421d9488479277988c4ad4435ef0553a90a0c46',
     'lease-overlap': 'sha256:73a147276147ddf6246a32905cedc7e5ef51eabba58daffeef3af759354e5606',
-    'limit-not-enforceable': 'sha256:1abd1bb37a51543f1967996818ba8745defc08b6a8a076bbbd04cd448416f4b4',
+    'limit-not-enforceable': 'sha256:09611570aaaa107fbb03415f2658617fbd15befb8e741bb38fb3061801a9ea18',
     'log-directory-missing': 'sha256:1ca3b85b67332612cfabc99c242fbb174ce448304c25b5fda6f98c883eeefafb',
     'log-path-exists': 'sha256:b688f8678ddc1e0b90600f3618c14c06c223d6ad2ed61d82fa75cdf406d660cf',
     'log-path-invalid': 'sha256:ecf6f652f7aede58f04a9820a85e66b92b45edbf35a48748a580624e1ecf75c0',
     'log-path-outside-workspace': 'sha256:2f472eab63dfad85bef1abc8778e0c4276a51feb299d6dbd7bfa0dba3f305876',
     'mount-forbidden-source': 'sha256:848bd7676a5b48858fa04e0629096310c798d13826dc340c4676898f3a39ccb7',
-    'mount-holds-socket': 'sha256:8f9dc9154cbf01565014b163796b34f92a7b64d4c46772e91525e6edc48a01af',
+    'mount-holds-socket': 'sha256:77ba0a7cd85074746f1db22c438b6a424cf69ff724eeade951b5603cfbe09f7a',
     'mount-source-missing': 'sha256:d1fce834509c26e9b9c23e78da6becc1f82a876dd7a291a85bec0e8f40a84e3e',
     'mount-source-outside-lease-root': 'sha256:7759e2eaf478d370c1d999af79fec3684907da3e75568fe080a439ed11ffdbb4',
     'path-invalid': 'sha256:d5210c9abcb71c1d8f260e893aa7a56ed4ec3b7862f3633ac0b69a19ad8bcb2e',
@@ -1636,4 +1636,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:7c33361f6392df11f4d591cf60b13e9f4cb21c7fcf2e94f3ed79e55b1c48d92e'
+DIGEST: str = 'sha256:c3aa697b506a729c5f17c81073fc1a9146cd3632d77c48bdc92ee9245042ee6d'

@@ -101,8 +101,7 @@ def _process(plan: Plan) -> Tree:
 def _cgroup(plan: Plan) -> OneOf:
     """A bound on memory or processor time needs a group of the run's own."""
     bounded = plan.limits.memory is not None or plan.limits.cpu is not None
-    below = "below the caller's"
-    return OneOf(values=(below,) if bounded else ("the caller's", below))
+    return OneOf(values=("the run's own",) if bounded else ("the caller's", "below the caller's"))
 
 
 def _at_most(limit: int | None) -> object:

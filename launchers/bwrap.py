@@ -59,6 +59,7 @@ def invocation(plan: Plan) -> Invocation:
         sources=mounted,
         files=(*written, *filters),
         rlimits=tuple(_rlimits(plan)),
+        bounds=tuple(_bounds(plan)),
     )
 
 
@@ -106,6 +107,16 @@ def _rlimits(plan: Plan) -> Iterator[tuple[str, int]]:
     yield "RLIMIT_CORE", 0  # hardening and not a bound: no image of a worker's memory is ever written
 
 
+def _bounds(plan: Plan) -> Iterator[tuple[str, int]]:
+    """Yield the bounds on the whole run; where only its processes are counted, an rlimit of its namespace does that."""
+    limits = plan.limits
+    if limits.memory is None and limits.cpu is None:
+        return
+    for name, value in (("memory", limits.memory), ("cpu", limits.cpu), ("processes", limits.processes)):
+        if value is not None:
+            yield name, value
+
+
 def _refuse(plan: Plan) -> None:
     """Started under the host's root bubblewrap is no sandbox; and what has no option would silently not be there."""
     if plan.identity.uid == 0:
@@ -132,8 +143,6 @@ def _expressed(plan: Plan) -> Iterator[tuple[str, object, tuple[object, ...]]]:
     yield "process.no_new_privs", process.no_new_privs, (True,)
     yield "process.user_namespaces", process.user_namespaces, ("none",)
     yield "process.seccomp", process.seccomp, (NO_FILTER if plan.filter is None else plan.filter.name,)
-    yield "limits.memory", plan.limits.memory, (None,)
-    yield "limits.cpu", plan.limits.cpu, (None,)
 
 
 def _refuse_nul(words: tuple[str, ...]) -> None:

@@ -50,7 +50,8 @@ class Invocation(Record):
 
     ``program`` and ``argv0`` are bubblewrap's; ``options`` go through descriptor ``ARGUMENTS``, ``command`` stands
     after ``--``. ``rlimits`` are what bubblewrap has no option for: name as in ``setrlimit(2)``, and value, soft and
-    hard alike. ``options`` hold the values of environment variables: print ``described(invocation)`` instead.
+    hard alike. ``bounds`` are those on all processes together, which control groups hold: name as in the profile's
+    limits, and value. ``options`` hold the values of environment variables: print ``described(invocation)`` instead.
     """
 
     program: str
@@ -61,6 +62,7 @@ class Invocation(Record):
     sources: tuple[Source, ...]
     files: tuple[File, ...]
     rlimits: tuple[tuple[str, int], ...]
+    bounds: tuple[tuple[str, int], ...] = ()
 
     def __repr__(self) -> str:
         return f"Invocation(program={self.program!r}, command={len(self.command)} words)"

@@ -3,10 +3,12 @@
 The mount namespace, ptrace, waiting for children and the parent that bubblewrap dies with all belong to one thread:
 this one, which lives exactly as long as the run. In order, each step only after the one before it::
 
-    pin the sources (identities equal the plan's) -> as root: stage them -> spawn bubblewrap, which waits for options
+    make the control groups, where the plan has bounds for them
+    -> pin the sources (identities equal the plan's) -> as root: stage them -> spawn bubblewrap, which waits for options
     -> hold at the payload's exec -> only 0, 1, 2 open; limits set -> the caller agrees -> release
     -> pumps, until the payload ends, a ceiling is reached, or somebody stops it
-    -> kill init and wait for it: now the tree is empty -> drain what is left in the pipes -> outcome
+    -> kill init and wait for it: now the tree is empty -> drain what is left in the pipes
+    -> read the kernel's counters, remove the groups -> outcome
 
 What bubblewrap says is told from what the worker says by time, not by text: whatever stands in the stderr pipe at the
 hold was written by bubblewrap, for the worker has not run, and bubblewrap writes nothing there afterwards.
@@ -22,6 +24,7 @@ from prespawn.policy.record import Record
 from prespawn.policy.spelling import shown
 
 from . import kernel, rlimits
+from .cgroups import Groups
 from .descriptors import Descriptors
 from .hold import Fallen, Held, Hold, Ready
 from .outcome import SETUP_FAILED, Outcome
@@ -113,16 +116,27 @@ class Course:
         return self._end
 
     def _run(self, own: Descriptors) -> Outcome:
-        started = start(self._told, self._opened, own)
+        groups = Groups.made(self._told.bounds, f"prespawn-{os.getpid()}-{_thread.get_native_id()}")
+        try:
+            outcome = self._within(groups, own)
+            counters = groups.counters()
+        finally:
+            groups.remove()
+        outcome = outcome.counted(counters.killed, counters.refused)
+        return outcome.replace(detail=f"{outcome.detail} {groups.left}".strip()) if groups.left else outcome
+
+    def _within(self, groups: Groups, own: Descriptors) -> Outcome:
+        started = start(self._told, self._opened, groups, own)
         hold = Hold(self.stop, own)
         try:
             self.stop.guard(started.pidfd)
+            groups.place(started.pid)
             held = hold.reach(started.pid, lambda: self._send(started, own))
             said = _available(started.stderr)
             if isinstance(held, Fallen):
                 return self._fallen(hold, held, said, started)
             try:
-                self._make_ready(held, started)
+                self._make_ready(held, started, groups)
             except BaseException:
                 self._drop(hold, held, started)
                 if self.stop.reason is None:  # else it was killed meanwhile, and what failed is only a consequence
@@ -151,7 +165,7 @@ class Course:
         finally:
             own.close(started.options)
 
-    def _make_ready(self, held: Held, started: Started) -> None:
+    def _make_ready(self, held: Held, started: Started, groups: Groups) -> None:
         """Check and set what is to be final before the first instruction, then ask the caller."""
         try:
             names = os.listdir(f"/proc/{held.payload}/fd")
@@ -165,10 +179,12 @@ class Course:
                 "descriptor-leaked", f"the worker would hold descriptors {found}; allowed here: `0`, `1`, `2`"
             )
         rlimits.apply((held.payload, held.init), self._told.rlimits, self._told.identity)
+        if self._told.bounds:  # whoever is killed for memory, it is not bubblewrap, which would take everything with it
+            rlimits.prefer_victims((held.payload, held.init))
         if self._asks:
             streams = (started.stdin, started.stdout, started.stderr)
-            fields = dict(held)
-            self.held = Ready(**fields, told=self._told, streams=streams, filter=self._filter(held))
+            fields = {**dict(held), "filter": self._filter(held), "groups": groups.paths}
+            self.held = Ready(**fields, told=self._told, streams=streams)
             os.eventfd_write(self.events.held, 1)
             self._answer.acquire()
             if not self._agreed:

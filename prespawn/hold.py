@@ -33,7 +33,7 @@ from .stop import kill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from prespawn.launchers.invocation import Invocation
 
@@ -59,11 +59,13 @@ class Ready(Held):
 
     ``told`` is what bubblewrap was told, ``streams`` are the parent's ends of the payload's first three descriptors,
     and ``filter`` is the kernel's copy of the filter of system calls where one was told and the parent may have it.
+    ``groups`` are the run's own control groups by hierarchy, as ``/proc/PID/cgroup`` names them.
     """
 
     told: Invocation
     streams: tuple[int, int, int]
     filter: bytes | None
+    groups: Mapping[str, str] = {}
 
 
 class Fallen(Record):

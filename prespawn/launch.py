@@ -126,6 +126,8 @@ class _Launch:
             value = getattr(outcome, name)
             if value is not None:
                 end[name] = value
+        if outcome.reached:
+            end["reached"] = " ".join(outcome.reached)
         if self.verdict is not None:
             end["level"] = self.verdict.level.earned
         self.registry.ended(self.plan.run_id, end)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from prespawn.launchers.invocation import Invocation
 
+    from .cgroups import Groups
     from .descriptors import Descriptors
 
 
@@ -38,8 +39,8 @@ class Started(Record):
     stderr: int
 
 
-def start(told: Invocation, opened: Mapping[str, int], own: Descriptors) -> Started:
-    """Pin, stage where needed, and spawn; for errors see ``supervise.run``."""
+def start(told: Invocation, opened: Mapping[str, int], groups: Groups, own: Descriptors) -> Started:
+    """Pin, stage where needed, enter the run's control groups, and spawn; for errors see ``supervise.run``."""
     switches = _switches(told)
     pins = pinned(told.sources, opened, own)
     given = {file.descriptor: _file(file.content, file.copied, own) for file in told.files}
@@ -48,6 +49,7 @@ def start(told: Invocation, opened: Mapping[str, int], own: Descriptors) -> Star
         pins, staged = stage(told.sources, pins, told.identity, program, opened.get(program, -1), own)
         program, vector = SETPRIV, as_user(told.identity.uid, told.identity.gid, staged, told.vector)
     theirs, ours = _pipes(own)
+    groups.enter()
     pid = _spawned(program, vector, {**theirs, **pins, **given})
     for fd in theirs.values():
         own.close(fd)

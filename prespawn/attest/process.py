@@ -54,11 +54,11 @@ class Own:
 class Parent:
     """What one held run is compared with: the parent's own, and what it holds of this run."""
 
-    __slots__ = ("cgroup", "filters", "groups", "init", "namespaces", "run", "streams", "uid")
+    __slots__ = ("cgroup", "filters", "groups", "init", "leaves", "namespaces", "run", "streams", "uid")
 
     def __init__(self, own: Own, runtime: Process, held: Ready) -> None:
         self.uid, self.groups, self.cgroup, self.filters = own.uid, own.groups, own.cgroup, own.filters
-        self.init, self.namespaces = held.init, own.namespaces
+        self.init, self.namespaces, self.leaves = held.init, own.namespaces, held.groups
         self.run = known("namespaces", lambda: runtime.link("ns/mnt"))  # of a root parent's thread, with its staging
         names = ("stdin", "stdout", "stderr")
         self.streams = {f"pipe:[{os.fstat(fd).st_ino}]": name for fd, name in zip(held.streams, names, strict=True)}
@@ -87,7 +87,7 @@ def seen(
         "terminal": ids if isinstance(ids, Unknown) else int(ids[_TERMINAL]),
         "namespaces": links,
         **(_of_both(shared, links) or maps(process)),
-        "cgroup": known("cgroup", lambda: _group(process.text("cgroup"), parent.cgroup)),
+        "cgroup": known("cgroup", lambda: _group(process.text("cgroup"), parent.cgroup, parent.leaves)),
         "limits": known("limits", lambda: _limits(process.text("limits"))),
         "descriptors": known("descriptors", lambda: _descriptors(process, parent)),
         "environment": environ if isinstance(environ, Unknown) else _keys(environ),
@@ -188,13 +188,16 @@ def _whose(ids: list[str] | Unknown, index: int, parent: Parent) -> object:
     return "init's" if int(ids[index]) == parent.init else "another process's"
 
 
-def _group(found: str, ours: str | Unknown) -> object:
+def _group(found: str, ours: str | Unknown, leaves: Mapping[str, str]) -> object:
+    """Return whose control groups these are; ``leaves`` are those that were made for the run, by hierarchy."""
     if isinstance(ours, Unknown):
         return ours
     if found == ours:
         return "the caller's"
     pairs = [line.split(":", 2)[1:] for line in found.splitlines()]
     own = dict(line.split(":", 2)[1:] for line in ours.splitlines())
+    if leaves and dict(pairs) == {**own, **leaves}:
+        return "the run's own"
     if len(pairs) == len(own) and all(
         name in own and (path == own[name] or path.startswith(own[name].rstrip("/") + "/")) for name, path in pairs
     ):

@@ -13,7 +13,7 @@ from prespawn.policy.errors import InputError
 from prespawn.words import blocker_text
 
 from ..gate import Checked, Gate
-from ..outcome import DEADLINE, SETUP_FAILED
+from ..outcome import DEADLINE, OUT_OF_MEMORY, SETUP_FAILED
 from ..pumps import Streams
 from ..trusted import expanded
 from .mending import mending_line
@@ -90,6 +90,8 @@ def _here(site: Site) -> dict[str, object]:
 
 
 def _absolute(path: str) -> str:
+    if not path:
+        raise InputError("usage", "`--toolchain` is ``; allowed here: a directory")
     try:
         return os.path.abspath(path)
     except OSError:
@@ -136,6 +138,8 @@ def _blocked(
 
 def _ended(outcome: Outcome, received: int | None, offline: bool) -> int:
     """Return the command's own status where it had one; what ended it otherwise is said once."""
+    if outcome.reached and outcome.how != OUT_OF_MEMORY:
+        remark(f"the kernel stopped processes of the run at {', '.join(outcome.reached)}")
     if outcome.status is not None:
         if outcome.status and offline:
             remark(f"the command ended with status {outcome.status}; it had no network")

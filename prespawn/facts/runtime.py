@@ -17,6 +17,7 @@ from prespawn.checker.facts import ImageFact, RuntimeFact
 from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.known import ABSENT, Unknown
 
+from .controls import controls
 from .host import on_search_path
 from .look import content, is_within, unknown, why
 
@@ -50,7 +51,7 @@ def runtime(
     name = profile.launcher if profile.launcher in (BWRAP, DOCKER) else NONE
     fact = RuntimeFact(
         name=name, shipped=profile.launcher in launchers, found=True,
-        enforces=(*always, *launchers.get(profile.launcher, ())),
+        enforces=_enforces(profile, launchers, always),
         path=ABSENT, version=ABSENT, digest=ABSENT, works=ABSENT, reachable=ABSENT, attests=name == BWRAP,
     )  # fmt: skip
     if name == NONE:
@@ -61,6 +62,12 @@ def runtime(
     if path is None:
         return fact.replace(found=False), -1
     return _looked_at(look, fact, path)
+
+
+def _enforces(profile: Profile, launchers: Mapping[str, tuple[str, ...]], always: tuple[str, ...]) -> Any:
+    """Return who holds the limits: parent and launcher always, control groups where this host has them for us."""
+    groups = controls(profile.limits) if profile.launcher == BWRAP and BWRAP in launchers else ()
+    return groups if isinstance(groups, Unknown) else (*always, *launchers.get(profile.launcher, ()), *groups)
 
 
 def find_bwrap(look: Look, workspace: str | None) -> str | None:

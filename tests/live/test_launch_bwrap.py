@@ -15,6 +15,7 @@ from support import as_user, plans
 from support.sandboxes import Sandbox, bwrap, sandbox
 from support.scenarios import FLOOD, SCENARIOS, Scenario, judge, records_exits, shell
 
+from prespawn.cgroups import CONTROLLERS, here
 from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
 from prespawn.supervise import run
@@ -59,6 +60,22 @@ def test_host_that_refuses_user_namespaces_is_a_named_error(sandbox: Sandbox) ->
     assert message.startswith(
         "this host refuses user namespaces to `bwrap`: `user.max_user_namespaces=0`; `apt install"
     )
+
+
+@pytest.mark.parametrize("sandbox", ["user"], indirect=True)
+@pytest.mark.parametrize("limits", [{"memory": 1 << 26}, {"cpu": 500}], ids=str)
+def test_bound_that_no_control_group_holds_here_starts_nothing(limits: dict[str, int], sandbox: Sandbox) -> None:
+    seen = sandbox.play(Scenario("true", ("true",), {}, limits=limits))
+    (name,) = limits
+    if sandbox.call(held_here, name):
+        assert (seen.error, seen.outcome["how"]) == ("", "exited")
+    else:
+        assert (seen.error, seen.spawns) == ("limit-not-enforceable", 0)
+        assert seen.message.startswith(f"limits.{name} has no control group here; allowed here: ")
+
+
+def held_here(name: str) -> bool:
+    return CONTROLLERS[name] in here()
 
 
 def test_source_that_changed_since_the_check_starts_nothing(sandbox: Sandbox) -> None:

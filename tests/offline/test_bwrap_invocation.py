@@ -185,8 +185,6 @@ PROCESS = dict(plans.PROFILE.process)
         ),
         ({"filter": None}, "process.seccomp is `default`; the launcher `bwrap` can express: `none`"),
         ({"profile": UNFILTERED}, "process.seccomp is `none`; the launcher `bwrap` can express: `default`"),
-        ({"limits": {"memory": 5}}, "limits.memory is `5`; the launcher `bwrap` can express: `None`"),
-        ({"limits": {"cpu": 7}}, "limits.cpu is `7`; the launcher `bwrap` can express: `None`"),
     ],
     ids=lambda value: value.split(" ")[0] if isinstance(value, str) else None,
 )
@@ -194,6 +192,29 @@ def test_part_of_a_plan_without_an_option_is_refused(changes: dict[str, Any], me
     with pytest.raises(HostError) as raised:
         invocation(plans.plan(**changes))
     assert (raised.value.id, str(raised.value)) == ("plan-not-expressible", message)
+
+
+@pytest.mark.parametrize(
+    ("limits", "bounds"),
+    [
+        ({"processes": 9}, ()),
+        ({"processes": 9, "memory": 5}, (("memory", 5), ("processes", 9))),
+        ({"processes": None, "memory": 5}, (("memory", 5),)),
+        ({"processes": 9, "cpu": 7}, (("cpu", 7), ("processes", 9))),
+        ({"processes": 9, "cpu": 7, "memory": 5}, (("memory", 5), ("cpu", 7), ("processes", 9))),
+    ],
+)
+def test_bounds_on_the_whole_run_are_those_that_need_a_control_group(limits: dict[str, Any], bounds: Any) -> None:
+    assert invocation(plans.plan(limits=limits)).bounds == bounds
+
+
+def test_mapped_workspace_needs_a_filter_and_maps_what_lies_over_it() -> None:
+    workspace = Bind(source="/srv/x", target="/workspace", device=1, inode=2, writable=True, mapped=0)
+    told = invocation(plans.plan(workspace=workspace, read_only=(".git",)))
+    assert [(source.target, source.mapped) for source in told.sources] == [("/workspace", 0), ("/workspace/.git", 0)]
+    with pytest.raises(HostError) as raised:
+        invocation(plans.plan(workspace=workspace, filter=None, profile=UNFILTERED))
+    assert raised.value.id == "plan-not-expressible"
 
 
 def test_workspace_at_its_own_host_path_needs_no_second_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,33 @@ def test_ceiling_is_reached_by_the_first_byte_above_it(pieces: list[bytes], left
     ceiling = Ceiling("output", 5)
     taken = b"".join(ceiling.cut(piece) for piece in pieces)
     assert (taken, ceiling.left, ceiling.reached) == (b"".join(pieces)[:5], left, reached)
+
+
+@pytest.mark.parametrize(
+    ("end", "killed", "refused", "how", "reached"),
+    [
+        ({"how": "exited", "status": 0}, 0, 0, "exited", ()),
+        ({"how": "exited", "status": 137}, 0, 0, "exited", ()),
+        ({"how": "exited", "status": 137}, 1, 0, "exited", ("limits.memory",)),
+        ({"how": "exited", "status": 1}, 0, 7, "exited", ("limits.processes",)),
+        ({"how": "signalled", "signal": 9}, 0, 0, "signalled", ()),
+        ({"how": "signalled", "signal": 9}, 0, 3, "signalled", ("limits.processes",)),
+        ({"how": "signalled", "signal": 9}, 2, 3, "out-of-memory", ("limits.memory", "limits.processes")),
+        ({"how": "signalled", "signal": 11}, 1, 0, "signalled", ("limits.memory",)),
+        ({"how": "lost", "detail": "said"}, 1, 0, "out-of-memory", ("limits.memory",)),
+        ({"how": "lost", "detail": "said"}, 0, 1, "lost", ("limits.processes",)),
+        ({"how": "deadline"}, 1, 0, "deadline", ("limits.memory",)),
+        ({"how": "output-ceiling", "ceiling": "output"}, 1, 0, "output-ceiling", ("limits.memory",)),
+        ({"how": "cancelled"}, 1, 1, "cancelled", ("limits.memory", "limits.processes")),
+        ({"how": "setup-failed", "stage": "root"}, 1, 0, "setup-failed", ("limits.memory",)),
+    ],
+)
+def test_end_is_told_by_what_the_kernel_counted_and_not_by_a_number(
+    end: dict[str, Any], killed: int, refused: int, how: str, reached: tuple[str, ...]
+) -> None:
+    found = Outcome(**end).counted(killed, refused)
+    assert (found.how, found.reached, found.status) == (how, reached, end.get("status"))
+    assert how != "out-of-memory" or (found.signal, found.detail) == (None, "")
 
 
 @pytest.mark.parametrize("how", HOWS)
