@@ -27,7 +27,7 @@ lint: $(STAMP)dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)bench
+bench: $(STAMP)dev
 	$(BIN)/python -P tests/bench/run.py
 
 # The shipped policy as one module of literals, the JSON Schemas, and the index of the blockers.
