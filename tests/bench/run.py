@@ -32,7 +32,8 @@ def main(names: list[str]) -> int:
 
 def installed(directory: Path) -> Path:
     """Build the wheel, install it with what the benches need, and return the interpreter of that environment."""
-    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", directory, ROOT], check=True, stdout=subprocess.DEVNULL)
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", directory, ROOT]
+    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     (wheel,) = directory.glob("*.whl")
     venv.create(directory / "venv", with_pip=True)
     python = directory / "venv" / "bin" / "python"
