@@ -9,7 +9,7 @@ Each function below takes the tree, the text and an offset past blanks, and retu
 
 from __future__ import annotations
 
-from .reader import shown
+from .spelling import shown_word
 from .tree import Tree, integer
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ def _plain(tree: Tree, source: str, start: int, end: int) -> str:
     if not plain.isprintable():
         for at, character in enumerate(plain, start):
             if character < " ":
-                message = f"not JSON: control character `{shown(character)}` in a string; write it as an escape"
+                message = f"not JSON: control character `{shown_word(character)}` in a string; write it as an escape"
                 raise tree.error(at, "syntax", message)
     return plain
 
@@ -129,7 +129,7 @@ def _escaped(tree: Tree, source: str, offset: int) -> tuple[str, int]:
     if letter in _ESCAPES:
         return _ESCAPES[letter], offset + 2
     if letter != "u":
-        raise tree.error(offset, "syntax", f"not JSON: escape `\\{shown(letter)}`; allowed here: {_ALL_ESCAPES}")
+        raise tree.error(offset, "syntax", f"not JSON: escape `\\{shown_word(letter)}`; allowed here: {_ALL_ESCAPES}")
     code, end = _code(tree, source, offset), offset + 6
     if code >> 10 == _HIGH and source.startswith("\\u", end):
         low, end = _code(tree, source, end), end + 6
@@ -175,6 +175,6 @@ def _skip(source: str, offset: int) -> int:
 
 def _unexpected(tree: Tree, source: str, offset: int, allowed: str) -> ReadError:
     word = _word(source, offset) or source[offset : offset + 1]
-    found = f"`{shown(word, 20)}`" if word else "the end"
+    found = f"`{shown_word(word, 20)}`" if word else "the end"
     remedy = "; JSON has no comments" if word[:1] in ("/", "#") else ""
     return tree.error(offset, "syntax", f"not JSON: found {found}; allowed here: {allowed}{remedy}")

@@ -17,7 +17,6 @@ Example::
 
 from __future__ import annotations
 
-from .canonical import canonical
 from .errors import ReadError
 from .record import Record
 
@@ -65,12 +64,6 @@ def read_error(cause: str, message: str, *, source: str, family: Family, line: i
     ids = _IDS[family]
     id = ids.get(cause, ids["*"]).format(cause=cause)
     return ReadError(id, cause, message, source=source, line=line, column=column)
-
-
-def shown(word: str, most: int = 40) -> str:
-    """Return a word fit to stand between backticks: one line, no control or invisible characters, cut at ``most``."""
-    cut = word if len(word) <= most else f"{word[:most]}..."
-    return cut if cut.isprintable() else canonical(cut)[1:-1]
 
 
 class Text(Record):

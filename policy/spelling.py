@@ -80,10 +80,21 @@ def shown(text: str) -> str:
     return text if text.isprintable() else "".join(_escaped(text))
 
 
-def _escaped(text: str) -> Iterator[str]:
+def shown_word(word: str, most: int = 40) -> str:
+    """Return a word of a document fit to stand between backticks: as ``shown``, and cut where it is long."""
+    return shown(word if len(word) <= most else f"{word[:most]}...")
+
+
+def shown_ascii(word: str, most: int = 40) -> str:
+    """Return the same as ASCII: a letter that only looks like another one is seen for what it is."""
+    cut = word if len(word) <= most else f"{word[:most]}..."
+    return shown(cut) if cut.isascii() else "".join(_escaped(cut, ascii=True))
+
+
+def _escaped(text: str, *, ascii: bool = False) -> Iterator[str]:
     for character in text:
         code = ord(character)
-        if character.isprintable():
+        if character.isprintable() and not (ascii and code > 0x7F):
             yield character
         elif code <= 0xFF:
             yield f"\\x{code:02x}"

@@ -6,7 +6,7 @@ place of each part, and which integers there are. It never recurses, so depth co
 
 from __future__ import annotations
 
-from .reader import shown
+from .spelling import shown_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Tree:
         """Take the key of the pair whose value comes next."""
         if key in self.here:
             line, column = self.text.place(self.parts[2 * list(self.here).index(key)])
-            message = f"key `{shown(key)}` stands here twice, first at line {line}, column {column}; keep one"
+            message = f"key `{shown_word(key)}` stands here twice, first at line {line}, column {column}; keep one"
             raise self.error(offset, "duplicate-key", message)
         self._count(offset)
         self.parts.append(offset)
@@ -109,7 +109,7 @@ def integer(word: str) -> int | tuple[str, str]:
     digits = word.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and (digits[0] != "0" or word == "0")
     if not plain:
-        return "number", f"number `{shown(word)}`; allowed here: plain decimal integers, such as `30`"
+        return "number", f"number `{shown_word(word)}`; allowed here: plain decimal integers, such as `30`"
     if len(digits) > _LONGEST or not -(2**63) <= int(word) < 2**63:
-        return "range", f"number `{shown(word)}`; allowed here: {-(2**63)} to {2**63 - 1}"
+        return "range", f"number `{shown_word(word)}`; allowed here: {-(2**63)} to {2**63 - 1}"
     return int(word)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .canonical import canonical
 from .nearest import nearest
-from .reader import shown
+from .spelling import shown_ascii
 from .units import EXAMPLES
 
 TYPE_CHECKING = False
@@ -31,14 +31,14 @@ def place(at: Pointer) -> str:
     """Return a pointer as people write it, in backticks: ```pairs[2].profile```."""
     if not at:
         return "the document"
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{_plain(part)}" for part in at)
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{shown_ascii(part)}" for part in at)
     return f"`{text.removeprefix('.')}`"
 
 
 def value(found: object) -> str:
     """Return a value in backticks: one line, cut where it is long, nothing in it that a terminal obeys."""
     if isinstance(found, str):
-        return f"`{_plain(found, _LONG)}`"
+        return f"`{shown_ascii(found, _LONG)}`"
     text = canonical(found)
     return f"`{text if len(text) <= _LONG else f'{text[:_LONG]}...'}`"
 
@@ -102,10 +102,3 @@ def listed_twice(at: Pointer, found: object) -> str:
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words) or "nothing"
-
-
-def _plain(word: str, most: int = 40) -> str:
-    """Return a word as ASCII: a letter that only looks like another one is seen for what it is."""
-    if word.isascii():
-        return shown(word, most)
-    return canonical(word[:most])[1:-1] + ("..." if len(word) > most else "")

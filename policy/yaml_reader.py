@@ -14,7 +14,7 @@ from __future__ import annotations
 import re  # PyYAML has it loaded
 
 from .errors import HostError
-from .reader import shown
+from .spelling import shown_word
 from .tree import Tree, integer
 
 try:
@@ -112,9 +112,9 @@ def _judged_number(word: str) -> tuple[str, object]:
     if _NON_FINITE.fullmatch(word):
         return "non-finite", _UNSURE.format(word, "plain decimal integers")
     if _DATE.fullmatch(word):
-        return "type", _UNSURE.format(shown(word), "strings in quotes")
+        return "type", _UNSURE.format(shown_word(word), "strings in quotes")
     if _NUMBER.fullmatch(word) or _NUMBER.fullmatch(word.replace("_", "")):
-        return "number", _UNSURE.format(shown(word), "plain decimal integers")
+        return "number", _UNSURE.format(shown_word(word), "plain decimal integers")
     return "", word
 
 
@@ -141,7 +141,9 @@ def _scalar(tree: Tree, event: Any) -> None:
     cause, value = judged(event.value) if event.implicit[0] else ("", event.value)
     if tree.wants_key and cause != "yaml-feature":
         if cause or not isinstance(value, str):
-            message = f"key `{shown(event.value)}` is not a string to every reader; allowed here: strings; quote it"
+            message = (
+                f"key `{shown_word(event.value)}` is not a string to every reader; allowed here: strings; quote it"
+            )
             raise tree.error(offset, "key-type", message)
         tree.name(value, offset)
     elif cause == "type" and not event.value and not tree.is_open:
@@ -165,7 +167,7 @@ def _end(tree: Tree, _event: Any) -> None:
 
 
 def _alias(tree: Tree, event: Any) -> None:
-    raise tree.error(event.start_mark.index, "yaml-feature", _FEATURE.format(f"alias `*{shown(event.anchor)}`"))
+    raise tree.error(event.start_mark.index, "yaml-feature", _FEATURE.format(f"alias `*{shown_word(event.anchor)}`"))
 
 
 def _document(tree: Tree, event: Any) -> None:
@@ -193,10 +195,10 @@ _TAKERS: dict[type, Callable[[Tree, Any], None]] = {
 def _unadorned(tree: Tree, event: Any) -> int:
     offset: int = event.start_mark.index
     if event.anchor is not None:
-        raise tree.error(offset, "yaml-feature", _FEATURE.format(f"anchor `&{shown(event.anchor)}`"))
+        raise tree.error(offset, "yaml-feature", _FEATURE.format(f"anchor `&{shown_word(event.anchor)}`"))
     # older libyaml drops the tag `!` and says the scalar is plain; the place still begins at it
     if event.tag is not None or tree.text.text.startswith("!", offset):
-        raise tree.error(offset, "yaml-feature", _FEATURE.format(f"tag `{shown(event.tag or '!')}`"))
+        raise tree.error(offset, "yaml-feature", _FEATURE.format(f"tag `{shown_word(event.tag or '!')}`"))
     return offset
 
 
@@ -210,7 +212,7 @@ def _container(tree: Tree, event: Any, kind: str) -> int:
 def _translated(text: Text, error: YAMLError) -> ReadError:
     if isinstance(error, ReaderError):  # counts bytes
         offset = len(text.text.encode()[: error.position].decode())
-        return text.error_at(offset, "syntax", f"character `{shown(text.text[offset])}`; write it as an escape")
+        return text.error_at(offset, "syntax", f"character `{shown_word(text.text[offset])}`; write it as an escape")
     assert isinstance(error, MarkedYAMLError)
     words = ": ".join(filter(None, (error.context, error.problem)))
     cause = next((cause for word, cause in _LIBYAML.items() if word in words), "syntax")

@@ -33,9 +33,9 @@ import time
 from prespawn.policy.canonical import canonical
 from prespawn.policy.errors import HostError, InputError, ReadError
 from prespawn.policy.known import Unknown
-from prespawn.policy.reader import read, shown
+from prespawn.policy.reader import read
 from prespawn.policy.record import Record
-from prespawn.policy.spelling import is_run_id
+from prespawn.policy.spelling import is_run_id, shown_word
 
 from .registry_place import Place
 
@@ -98,7 +98,9 @@ class Shape(Record):
         """Return the canonical text of ``values``; ``ValueError`` if they do not fit, with the key, not the value."""
         misfit = self.misfit(values)
         if misfit is not None:
-            raise ValueError(f"{part} of a registry row: `{shown(misfit)}` is missing, unknown or of the wrong form")
+            raise ValueError(
+                f"{part} of a registry row: `{shown_word(misfit)}` is missing, unknown or of the wrong form"
+            )
         return canonical(dict(values))
 
 
@@ -202,7 +204,7 @@ class Registry:
         """
         if not is_run_id(run_id):
             allowed = "1 to 63 of `a` to `z`, `0` to `9` and `-`, not beginning with `-`"
-            raise InputError("run-id-invalid", f"run_id is `{shown(str(run_id))}`; allowed here: {allowed}")
+            raise InputError("run-id-invalid", f"run_id is `{shown_word(str(run_id))}`; allowed here: {allowed}")
         if not self._file.change(_RESERVE, run_id, ENTRY.text("entry", entry)):
             message = f"run_id is `{run_id}`, which the registry has already; allowed: an id that was never used"
             raise HostError("run-id-reused", f"{message}; leave `run_id` out to have one assigned")
@@ -243,7 +245,7 @@ class Registry:
         row = self.run(run_id)
         found = f"is `{row.state}`" if row else "is not in the registry"
         allowed = " or ".join(f"`{state}`" for state in since)
-        raise HostError("registry-not-written", f"run `{shown(str(run_id))}` {found}; to become `{to}`: {allowed}")
+        raise HostError("registry-not-written", f"run `{shown_word(str(run_id))}` {found}; to become `{to}`: {allowed}")
 
     def _run(self, row: Row) -> Run:
         run_id, state, entry, start, end = row

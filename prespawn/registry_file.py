@@ -20,7 +20,7 @@ import os
 from _thread import allocate_lock  # `threading` costs 3 ms
 
 from prespawn.policy.errors import HostError
-from prespawn.policy.reader import shown
+from prespawn.policy.spelling import shown_word
 
 from .registry_place import NAME, PAGE, corrupt, not_written
 from .trusted_path import named, reason
@@ -214,7 +214,7 @@ def _opened(path: str, *, at_rest: bool = False) -> sqlite.Connection:
 
 def _failure(error: sqlite.DatabaseError | UnicodeDecodeError, path: str) -> HostError:
     """Return which fault an error of SQLite's is; one without a code is the driver's own."""
-    code, words = getattr(error, "sqlite_errorcode", None), shown(str(error), 200)
+    code, words = getattr(error, "sqlite_errorcode", None), shown_word(str(error), 200)
     if code is None:
         if isinstance(error, (sqlite.OperationalError, UnicodeDecodeError)):
             return corrupt(path, "holds text that is not UTF-8")  # the driver's words would show it

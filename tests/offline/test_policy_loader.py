@@ -341,7 +341,7 @@ def test_every_widening_is_reported() -> None:
         ("../x", "../x", "allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
         ("/etc/passwd", "/etc/passwd", "allowed here: `logical-v1`, `sandbox-v1`, `workspace-v1`"),
         ("sandbox-v3", "sandbox-v3", "did you mean `sandbox-v1`"),
-        ('"sandbox-v1\\n"', r"sandbox-v1\n", "did you mean `sandbox-v1`"),
+        ('"sandbox-v1\\n"', r"sandbox-v1\x0a", "did you mean `sandbox-v1`"),
     ],
 )
 def test_unknown_parent_is_refused(parent: str, shown: str, hint: str) -> None:

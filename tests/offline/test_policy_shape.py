@@ -58,7 +58,7 @@ LOWER = "allowed here: text that is `[a-z]+` from beginning to end"
 UPPER = "allowed here: text that is `[A-Z]` from beginning to end"
 FAULTS = [
     ({}, "missing-key", ("name",), "`name` is missing; add it"),
-    ({"name": "x\n"}, "pattern", ("name",), rf"`name` is `x\n`; {LOWER}"),
+    ({"name": "x\n"}, "pattern", ("name",), rf"`name` is `x\x0a`; {LOWER}"),
     ({"name": "x "}, "pattern", ("name",), f"`name` is `x `; {LOWER}"),
     ({"name": "aaaaaa"}, "length", ("name",), "`name` has 6 characters; allowed here: 0 to 5"),
     ({"name": None}, "type", ("name",), "`name` is null; allowed here: text"),
@@ -258,7 +258,7 @@ def document(text: str) -> Document:
         (
             'prespawn: "profile/v1\\n"',
             "policy-invalid",
-            r"`prespawn` is `profile/v1\n`; allowed here: `prespawn: profile/v1`",
+            r"`prespawn` is `profile/v1\x0a`; allowed here: `prespawn: profile/v1`",
         ),
         (
             "prespawn: [profile/v1]",

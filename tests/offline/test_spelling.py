@@ -14,6 +14,8 @@ from prespawn.policy.spelling import (
     is_relative,
     is_run_id,
     shown,
+    shown_ascii,
+    shown_word,
 )
 
 
@@ -94,3 +96,20 @@ def test_env_key_refuses(text: str) -> None:
 )
 def test_shown_escapes_what_is_not_printable(text: str, answer: str) -> None:
     assert shown(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "ascii_text"),
+    [
+        ("a\nb\x1b\u202e`", "a\\x0ab\\x1b\\u202e`", "a\\x0ab\\x1b\\u202e`"),
+        ("größe", "größe", "gr\\xf6\\xdfe"),
+        ("\u0430dmin", "\u0430dmin", "\\u0430dmin"),
+        ("x" * 40, "x" * 40, "x" * 40),
+        ("x" * 41, "x" * 40 + "...", "x" * 40 + "..."),
+        ("\u0430" * 41, "\u0430" * 40 + "...", "\\u0430" * 40 + "..."),
+        ("\U0001f600\udcff", "\U0001f600\\udcff", "\\U0001f600\\udcff"),
+    ],
+    ids=ascii,
+)
+def test_shown_word_is_one_line_of_bounded_length(word: str, text: str, ascii_text: str) -> None:
+    assert (shown_word(word), shown_ascii(word)) == (text, ascii_text)
