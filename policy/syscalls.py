@@ -66,7 +66,13 @@ class Syscalls(Record):
 
 def tables(documents: Iterable[Document]) -> dict[str, Syscalls]:
     """Return the tables of ``syscalls/v1`` documents by id, each knowing the names of all; raises ``ReadError``."""
-    alone = [_table(document) for document in documents]
+    alone: list[Syscalls] = []
+    for document in documents:
+        found = _table(document)
+        if found.id in {one.id for one in alone}:
+            message = f"`id` is {wording.value(found.id)}, which another table has; keep one"
+            raise document.error("duplicate-id", message, "id")
+        alone.append(found)
     names = {name for one in alone for name in one.numbers}
     return {one.id: one.replace(elsewhere=tuple(sorted(names - one.numbers.keys()))) for one in alone}
 

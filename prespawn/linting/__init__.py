@@ -15,6 +15,7 @@ from __future__ import annotations
 from prespawn.policy.errors import ReadError
 
 from .files import entries
+from .filters import foreign
 from .found import Found, Report, errors_of
 from .judging import Judging
 from .ours import document_of
@@ -34,7 +35,7 @@ def lint(entries: Iterable[Entry]) -> Report:
     """Judge every file that is ours; findings are in the order of the files, and of places in each of them."""
     found: dict[str, list[Found]] = {}
     documents: dict[str, Document] = {}
-    passed_over = 0
+    passed_over, named = 0, set()
     for entry in entries:
         try:
             document = document_of(entry)
@@ -45,6 +46,10 @@ def lint(entries: Iterable[Entry]) -> Report:
             passed_over += 1
         else:
             documents[entry.path], found[entry.path] = document, []
+            named |= {entry.path} if entry.named else set()
+    for path in foreign(documents, named):
+        del documents[path], found[path]
+        passed_over += 1
     for path, more in Judging(documents).all():
         found[path] += more
     ordered = (one for path in found for one in sorted(found[path], key=_place))

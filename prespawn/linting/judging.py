@@ -15,13 +15,15 @@ from prespawn.policy import catalogue
 from prespawn.policy.errors import ReadError
 from prespawn.policy.schema import read_schema
 from prespawn.policy.shape import check_keys, errors, examine
+from prespawn.policy.syscalls import tables
 from prespawn.policy.wording import value
 
 from ..trusted import FORBIDDEN, PROFILES, loader, shipped_policy
 from ..words import blocker_sentence
 from .files import beside
+from .filters import judged_filter
 from .found import Found, errors_of
-from .ours import BLOCKER, DECLARATION, PROFILE, SITE, document_of, kind_of
+from .ours import BLOCKER, DECLARATION, FILTER, PROFILE, SITE, SYSCALLS, document_of, kind_of
 from .profiles import Profiles
 
 TYPE_CHECKING = False
@@ -52,6 +54,8 @@ class Judging:
             "list/v1": lambda document: _loaded(self._loader.named_list, document),
             "schema/v1": lambda document: _loaded(read_schema, document),
             SITE: self._site,
+            SYSCALLS: lambda document: _loaded(lambda one: tables((one,)), document),
+            FILTER: lambda document: judged_filter(document, self._of(SYSCALLS).values()),
         }
 
     def all(self) -> Iterator[tuple[str, list[Found]]]:

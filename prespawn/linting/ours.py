@@ -1,7 +1,8 @@
 """Is a file ours, and what does it hold? Known by its first key, read by the strict reader.
 
 In a directory most files are somebody else's, and many of those this reader would refuse. One that cannot be read is
-ours if its first line says so, whatever hides the rest: a mark, UTF-16, a second document.
+ours if its first line says so, whatever hides the rest: a mark, UTF-16, a second document. A filter of system calls
+has no such key; ``filters`` says which of them is ours.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     from .files import Entry
 
 DECLARATION, PROFILE, SITE, BLOCKER = "declaration/v1", "profile/v1", "site/v1", "blocker/v1"
+SYSCALLS = "syscalls/v1"
 FORMATS = (
-    "adapter/v1", "approval/v1", BLOCKER, DECLARATION, "levels/v1", "list/v1", PROFILE, "schema/v1", SITE,
+    "adapter/v1", "approval/v1", BLOCKER, DECLARATION, "levels/v1", "list/v1", PROFILE, "schema/v1", SITE, SYSCALLS,
 )  # fmt: skip
+FILTER = "seccomp"
+"""The one form that is not ours: a filter of system calls stays as container runtimes read it."""
 NOBODY_DECLARES = (
     "base/v1", "blockers/v1", "check/v1", "explain/v1", "facts/v1", "lint/v1", "preview/v1", "profiles/v1",
-    "syscalls/v1", "verdict/v1",
+    "verdict/v1",
 )  # fmt: skip
-"""What this program writes itself, the kernel's tables, and what the blockers' cases start from."""
+"""What this program writes itself, and what the blockers' cases start from."""
 
 _HEAD = 4096  # bytes in which the first key of a file stands that cannot be read
 
@@ -44,6 +48,8 @@ def document_of(entry: Entry) -> Document | None:
             raise
         return None
     root = document.value
+    if _is_filter(root):
+        return document
     first = next(iter(root.items()), None) if isinstance(root, dict) else None
     if not entry.named and (first is None or first[0] != FIRST_KEY or first[1] in NOBODY_DECLARES):
         return None
@@ -53,7 +59,11 @@ def document_of(entry: Entry) -> Document | None:
 
 def kind_of(document: Document) -> str:
     """Return the format of a document that is ours."""
-    return format_of(document, FORMATS)
+    return FILTER if _is_filter(document.value) else format_of(document, FORMATS)
+
+
+def _is_filter(root: object) -> bool:
+    return isinstance(root, dict) and FIRST_KEY not in root and {"defaultAction", "syscalls"} <= root.keys()
 
 
 def _read(path: str, data: bytes) -> Document:
