@@ -51,5 +51,6 @@ class ReadError(InputError):
         self.column = column
 
     def __str__(self) -> str:
-        place = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+        source = self.source or "``"
+        place = f"{source}:{self.line}:{self.column}" if self.line else source
         return f"{place}: {self.message} ({self.id})"

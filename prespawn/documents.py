@@ -45,8 +45,12 @@ def declaration_file(path: str, gate: Gate) -> Declaration:
 
 
 def facts_file(path: str) -> ReplayedFacts:
-    """Return recorded facts; ``InputError`` for what is not ``facts/v1``."""
-    return replayed(document_file(path, "input").value)
+    """Return recorded facts; ``ReadError`` for what is not ``facts/v1``."""
+    document = document_file(path, "input")
+    try:
+        return replayed(document.value)
+    except InputError as wrong:
+        raise document.error("invalid", str(wrong)) from None
 
 
 def write_facts(path: str, facts: Facts) -> None:

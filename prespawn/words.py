@@ -22,7 +22,7 @@ def value_text(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(value_text(item) for item in value) if value else "none"
     words = {type(None): "null", bool: "true" if value else "false"}
-    text = shown(words.get(type(value), str(value)))
+    text = shown(words.get(type(value), str(value))).replace("`", "'")  # or a value could end its own backticks
     return f"`{text if len(text) <= LONGEST else text[:LONGEST] + '…'}`"
 
 

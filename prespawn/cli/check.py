@@ -30,8 +30,10 @@ def run(
     record_facts: str | None = None,
 ) -> int:
     """Check each file (``-`` is standard input) and print the verdicts; the worst answer is the exit code."""
-    if (facts or record_facts) and len(files) != 1:
+    if len(files) != 1 and not (facts is None and record_facts is None):
         raise InputError("usage", "facts belong to one declaration; give one file with `--facts` or `--record-facts`")
+    if facts is not None and record_facts is not None:
+        raise InputError("usage", "recorded facts are not recorded again; keep one of `--facts` and `--record-facts`")
     gate = Gate.load(site, workspaces=workspace_roots(workspaces))
     results = [_result(gate, file, facts, record_facts) for file in files]
     if format == "json":

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 NAME = "prespawn"
 COMPLETION = "_PRESPAWN_COMPLETE"  # set by the shell's completion, which gives no words
 
-SITE = click.option("--site", metavar="FILE", help="The site file. Else the user's, the system's, or the built-in one.")
+
+class Name(click.Path):
+    """The name of a file or directory, completed like one: what stands there is looked at by who opens it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name as it was given, whatever there is."""
+        return value
+
+
+SITE = click.option(
+    "--site", metavar="FILE", type=Name(), help="The site file. Else the user's, the system's, or the built-in one."
+)
 WORKSPACE = click.option(
     "--workspace", "workspaces", metavar="NAME=DIR", multiple=True, help="Set the root of a named workspace."
 )
@@ -59,7 +70,7 @@ def with_click(line: Sequence[str]) -> int:
 
 def _said(wrong: click.ClickException) -> str:
     """Return click's sentence as one of ours, with the command that explains it."""
-    sentence = " ".join(wrong.format_message().split()).rstrip(".")
+    sentence = " ".join(wrong.format_message().split()).rstrip(".?").replace("'", "`").replace(". Did you", "; did you")
     context = wrong.ctx if isinstance(wrong, click.UsageError) else None
     path = NAME if context is None else context.command_path
     return f"{sentence[:1].lower()}{sentence[1:]}; `{path} --help` says what is allowed here (usage)"
@@ -83,12 +94,12 @@ def _profiles(_context: click.Context, _parameter: click.Parameter, begun: str) 
 
 
 @command("check", short_help="Give the verdict on declarations.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Name())
 @SITE
 @WORKSPACE
 @FORMAT
-@click.option("--facts", metavar="FILE", help="Judge on recorded facts instead of looking at this host.")
-@click.option("--record-facts", metavar="FILE", help="Write down what this host showed.")
+@click.option("--facts", metavar="FILE", type=Name(), help="Judge on recorded facts instead of looking at this host.")
+@click.option("--record-facts", metavar="FILE", type=Name(), help="Write down what this host showed.")
 def check(**options: Any) -> int:
     """Give the verdict on each declaration FILE (`-` is standard input). Nothing is started."""
     from .check import run
@@ -118,7 +129,7 @@ def exec_(words: tuple[str, ...], **options: Any) -> int:
 
 
 @command("run", short_help="Preview a declaration.")
-@click.argument("file", type=click.Path())
+@click.argument("file", type=Name())
 @SITE
 @WORKSPACE
 @FORMAT
@@ -172,7 +183,7 @@ def activate(**options: Any) -> int:
 
 
 @command("lint", short_help="Judge files of the project's own formats.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path())
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=Name())
 @FORMAT
 def lint(**options: Any) -> int:
     """Judge every file of the project's own formats at or below each PATH, with line and column."""
@@ -182,9 +193,9 @@ def lint(**options: Any) -> int:
 
 
 @command("init", short_help="Make a directory a workspace.")
-@click.argument("directory", type=click.Path(), metavar="DIR")
+@click.argument("directory", type=Name(), metavar="DIR")
 @click.option(
-    "--site", metavar="FILE", type=click.Path(), help="Where to write the site file. Else the user's configuration."
+    "--site", metavar="FILE", type=Name(), help="Where to write the site file. Else the user's configuration."
 )
 def init(**options: Any) -> int:
     """Make DIR a workspace: write a commented site file, and an example declaration in DIR."""

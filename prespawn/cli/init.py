@@ -74,10 +74,10 @@ file_contract: {mode: read-only}
 
 def run(directory: str, site: str | None) -> int:
     """Write both files, or none: ``InputError`` if one is there already, cannot be written, or could not be used."""
-    root = os.path.realpath(directory)
-    if not os.path.isdir(root):
+    if not directory or not os.path.isdir(directory):
         raise InputError("usage", f"{named(directory)} is no directory; make it first")
-    place = os.path.abspath(site) if site is not None else _site_place()
+    root = os.path.realpath(directory)
+    place = _absolute(site) if site is not None else _site_place()
     declaration = os.path.join(root, "declaration.yaml")
     text = SITE.format(root=_quoted(root))
     _judge(read_site(text.encode("utf-8"), place), root, place)
@@ -94,6 +94,12 @@ def run(directory: str, site: str | None) -> int:
     next_one = f"next: cd {shlex.quote(root)} && prespawn check{option} declaration.yaml"
     say([f"wrote {named(place)}", f"wrote {named(declaration)}", next_one])
     return exit_codes.ALLOWED
+
+
+def _absolute(site: str) -> str:
+    if not site or "\0" in site:
+        raise InputError("usage", f"{named(site)} is no name of a file; allowed here: where to write the site file")
+    return os.path.abspath(site)
 
 
 def _site_place() -> str:

@@ -54,8 +54,10 @@ class Worker(Record):
 def program(argv: object, trees: Trees, worker: Worker) -> ProgramFact | Absent:
     """Return what the first element of a vector leads to; ``ABSENT`` where that is no name that a file can have."""
     given = argv[0] if isinstance(argv, list) and argv else None
-    if not isinstance(given, str) or given == "" or not is_printable_name(given):
+    if not isinstance(given, str) or given == "" or not _is_a_name(given):
         return ABSENT
+    if not is_printable_name(given):  # the kernel may have it; no report can name it, so nothing looks for it
+        return _nowhere(given, ABSENT)
     if isinstance(trees.workspace, Unknown) and "/" in given and not is_absolute(given):
         return _nowhere(given, trees.workspace)
     top = os.open("/", os.O_PATH | os.O_CLOEXEC)
@@ -65,6 +67,10 @@ def program(argv: object, trees: Trees, worker: Worker) -> ProgramFact | Absent:
         return _nowhere(given, why(error, given))
     finally:
         os.close(top)
+
+
+def _is_a_name(given: str) -> bool:
+    return "\0" not in given and not any("\ud800" <= character <= "\udfff" for character in given)
 
 
 def _candidates(given: str, trees: Trees) -> Iterable[str]:

@@ -89,9 +89,17 @@ def test_program_is_resolved_once(world: World, given: str, expected: tuple[obje
         assert os.path.realpath(fact.path) == fact.path
 
 
-@pytest.mark.parametrize("given", ["", None, 3, ["ls"], "a\0b", "a\nb", "\udcff", "\u202els"])
+@pytest.mark.parametrize("given", ["", None, 3, ["ls"], "a\0b", "\udcff"])
 def test_what_is_no_name_is_not_looked_for(world: World, given: object) -> None:
     assert ask(world, given) is ABSENT
+
+
+@pytest.mark.parametrize("given", ["a\nb", "a\x1bb", "\u202els"])
+def test_what_no_report_can_show_is_not_found_and_not_looked_for(world: World, given: str) -> None:
+    path = world.file(f"ws/{given}")
+    os.chmod(path, 0o755)
+    fact = ask(world, f"./{given}")
+    assert (fact.found, fact.executable, fact.path) == (False, ABSENT, ABSENT)
 
 
 def test_what_is_there_and_no_program_is_not_executable(world: World) -> None:
