@@ -1,19 +1,18 @@
 """Control groups of one run: bounds on what all of its processes together may use, and what the kernel counted.
 
-Only a bound that the profile states makes a group. It lies below the caller's own group, in each hierarchy that has one
-of the controllers needed, and is gone with the run. Nothing of the caller's own groups is changed.
+Only a bound that the profile states makes a group. It is gone with the run; what a parent that was killed has left is
+empty, and is removed when the next one makes its own.
 
 *Version 1*: the run's thread joins the new groups before the spawn and leaves them after it, so that the child is born
 there. Moving a process from outside waits for every processor (5 to 13 ms on an idle machine), a thread that moves
-itself for none. *Version 2* has no such door for threads: bubblewrap is moved while it waits for its options. There a
-group that has processes of its own cannot bound others below it; so it is the caller's own group if its controllers
-are passed on, else the one above if that was delegated to the caller, as systemd does with ``DelegateSubgroup=``.
+itself for none. *Version 2* has no such door for threads: bubblewrap is moved while it waits for its options.
 
 What ended a run is read from the kernel's counters; an exit status of 137 says nothing.
 """
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import resource
@@ -22,30 +21,19 @@ import select
 from prespawn.policy.errors import HostError
 from prespawn.policy.record import Record
 
+from .cgroup_places import CONTROLLERS, REQUIRED, here, text_of
+from .process import start_time
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .cgroup_places import Place
+
     Bounds = tuple[tuple[str, int], ...]
 
-CONTROLLERS = {"memory": "memory", "cpu": "cpu", "processes": "pids"}  # of each limit that a group can hold
-REQUIRED = ("memory", "cpu")  # nothing else holds these; processes are counted by an rlimit as well
-_DELEGATED = ("trusted.delegate", "user.delegate")  # systemd's mark
+_PREFIX, _PARTS = "prespawn-", 4
 _PAUSES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # milliseconds between attempts to remove what is just ending
-
-
-class Place(Record):
-    """Where a group can be made for some controllers.
-
-    ``version`` of the interface; ``hierarchy`` and ``path`` as in ``/proc/PID/cgroup``, the path that of ``above``, the
-    directory below which the group will lie; ``own`` is the caller's own directory.
-    """
-
-    version: int
-    hierarchy: str
-    path: str
-    above: str
-    own: str
 
 
 class Counters(Record):
@@ -55,68 +43,10 @@ class Counters(Record):
     refused: int = 0
 
 
-def places(own: str, mountinfo: str) -> dict[str, Place]:
-    """Return for each controller that the caller may use where; from the texts of its cgroup file and mountinfo."""
-    found: dict[str, Place] = {}
-    for line in own.splitlines():
-        number, names, path = line.split(":", 2)
-        if number == "0" and not names:
-            for name, place in _unified(path, mountinfo).items():
-                found.setdefault(name, place)
-        for name in names.split(",") if names else ():
-            directory = _directory(mountinfo, "cgroup", name, path)
-            if directory is not None and _usable(directory):
-                found[name] = Place(version=1, hierarchy=names, path=path, above=directory, own=directory)
-    return found
-
-
-def here() -> dict[str, Place]:
-    """Return the places of the calling thread."""
-    return places(_text("/proc/thread-self/cgroup"), _text("/proc/thread-self/mountinfo"))
-
-
-def _unified(path: str, mountinfo: str) -> dict[str, Place]:
-    own = _directory(mountinfo, "cgroup2", "", path)
-    if own is None:
-        return {}
-    above = own.rpartition("/")[0]
-    candidates = [(own, path)]
-    if path != "/" and _delegated(above):
-        candidates.append((above, path.rpartition("/")[0] or "/"))
-    found: dict[str, Place] = {}
-    for directory, named in candidates:
-        if _usable(directory):
-            for controller in _text(f"{directory}/cgroup.subtree_control").split():
-                place = Place(version=2, hierarchy="", path=named, above=directory, own=own)
-                found.setdefault(controller, place)
-    return found
-
-
-def _directory(mountinfo: str, kind: str, controller: str, path: str) -> str | None:
-    """Return the directory of a group in the hierarchy that has a controller, None where it is not to be seen."""
-    for line in mountinfo.splitlines():
-        mount, _, of = line.partition(" - ")
-        words, (found, _, options) = mount.split(" "), of.split(" ", 2)
-        if found != kind or (controller and controller not in options.split(",")):
-            continue
-        root, point = words[3].rstrip("/"), words[4]
-        if path == root or path.startswith(f"{root}/"):
-            return (point + path[len(root) :]).rstrip("/")
-    return None
-
-
-def _usable(directory: str) -> bool:
-    return os.access(directory, os.W_OK | os.X_OK) and os.access(f"{directory}/cgroup.procs", os.W_OK)
-
-
-def _delegated(directory: str) -> bool:
-    """Say whether a group above the caller's was given to it: it belongs to an ordinary caller, or bears the mark."""
-    try:
-        if os.geteuid() != 0:
-            return os.stat(directory).st_uid == os.geteuid()
-        return not set(_DELEGATED).isdisjoint(os.listxattr(directory))
-    except OSError:
-        return False  # what cannot be looked at was not given to anybody
+def name_here() -> str:
+    """Return a name for the calling thread's groups: by it another parent can tell that this one is gone."""
+    pid = os.getpid()
+    return f"{_PREFIX}{_pid_namespace()}-{pid}-{start_time(pid)}-{_thread.get_native_id()}"
 
 
 class Groups:
@@ -131,11 +61,14 @@ class Groups:
         self.left = ""  # why a group is still there
 
     @classmethod
-    def made(cls, bounds: Bounds, name: str, found: Callable[[], Mapping[str, Place]] = here) -> Groups:
+    def made(cls, bounds: Bounds, named: Callable[[], str], found: Callable[[], Mapping[str, Place]] = here) -> Groups:
         """Make the groups for some bounds; ``HostError`` ``limit-not-enforceable`` if this host does not let it."""
         groups = cls()
         try:
             at = found() if bounds else {}
+            for above in {place.above for place in at.values()}:
+                _sweep(above)
+            name = named() if bounds else ""
             for limit, value in bounds:
                 groups._bound(limit, value, at.get(CONTROLLERS[limit]), name)
         except OSError as error:
@@ -215,6 +148,26 @@ def _moved(file: str, who: str) -> None:
         raise HostError("limit-not-enforceable", f"{message}; {_NEEDED}") from error
 
 
+def _sweep(above: str) -> None:
+    """Remove empty groups of parents that are gone; those of another pid namespace are not ours to judge."""
+    for entry in os.listdir(above):
+        if entry.startswith(_PREFIX):
+            parts = entry.removeprefix(_PREFIX).split("-")
+            if len(parts) == _PARTS and parts[0] == str(_pid_namespace()) and not _is_alive(parts[1], parts[2]):
+                _removed(f"{above}/{entry}", 0)
+
+
+def _pid_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def _is_alive(pid: str, started: str) -> bool:
+    try:
+        return str(start_time(int(pid))) == started
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 _BUSY = "it is in use"
 
 
@@ -240,7 +193,7 @@ def _set_memory(leaf: str, version: int, value: int) -> None:
     """Bound memory and what is swapped of it together."""
     name, swap = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes") if version == 1 else ("memory.max", "")
     _write(f"{leaf}/{name}", str(value))
-    found = _text(f"{leaf}/{name}").strip()
+    found = text_of(f"{leaf}/{name}").strip()
     if not found.isdigit() or not 0 <= value - int(found) < resource.getpagesize():
         raise OSError(errno.EINVAL, f"`{found}` was set in place of `{value}`")
     if version != 1:
@@ -252,10 +205,10 @@ def _set_memory(leaf: str, version: int, value: int) -> None:
 def _set_cpu(leaf: str, version: int, value: int) -> None:
     """Bound processor time in thousandths of one processor, over the kernel's own period."""
     if version == 1:
-        period = int(_text(f"{leaf}/cpu.cfs_period_us"))
+        period = int(text_of(f"{leaf}/cpu.cfs_period_us"))
         _set(f"{leaf}/cpu.cfs_quota_us", str(value * period // 1000))
     else:
-        period = int(_text(f"{leaf}/cpu.max").split()[1])
+        period = int(text_of(f"{leaf}/cpu.max").split()[1])
         _set(f"{leaf}/cpu.max", f"{value * period // 1000} {period}")
 
 
@@ -269,7 +222,7 @@ _SETTERS = {"memory": _set_memory, "cpu": _set_cpu, "processes": _set_processes}
 
 def _set(path: str, text: str) -> None:
     _write(path, text)
-    found = _text(path).strip()
+    found = text_of(path).strip()
     if found != text:
         raise OSError(errno.EINVAL, f"`{found}` was set in place of `{text}`")
 
@@ -293,12 +246,7 @@ def _write_if_there(path: str, text: str) -> bool:
 def _counted(leaf: str, name: str, key: str) -> int:
     """Return one number of a file of counters; nothing was counted where there is no such controller."""
     try:
-        lines = _text(f"{leaf}/{name}").splitlines()
+        lines = text_of(f"{leaf}/{name}").splitlines()
     except FileNotFoundError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.split()[0] == key), 0)
-
-
-def _text(path: str) -> str:
-    with open(path, "rb", buffering=0) as file:
-        return file.read().decode("utf-8", "surrogateescape")

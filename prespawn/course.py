@@ -24,7 +24,7 @@ from prespawn.policy.record import Record
 from prespawn.policy.spelling import shown
 
 from . import kernel, rlimits
-from .cgroups import Groups
+from .cgroups import Groups, name_here
 from .descriptors import Descriptors
 from .hold import Fallen, Held, Hold, Ready
 from .outcome import SETUP_FAILED, Outcome
@@ -116,7 +116,7 @@ class Course:
         return self._end
 
     def _run(self, own: Descriptors) -> Outcome:
-        groups = Groups.made(self._told.bounds, f"prespawn-{os.getpid()}-{_thread.get_native_id()}")
+        groups = Groups.made(self._told.bounds, name_here)
         try:
             outcome = self._within(groups, own)
             counters = groups.counters()

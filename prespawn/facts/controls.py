@@ -6,7 +6,7 @@ below. Only a profile that states such a bound asks.
 
 from __future__ import annotations
 
-from prespawn.cgroups import CONTROLLERS, REQUIRED, here
+from prespawn.cgroup_places import CONTROLLERS, REQUIRED, here
 from prespawn.policy.known import Unknown
 
 from .look import why

@@ -17,7 +17,6 @@ from prespawn.checker.facts import ImageFact, RuntimeFact
 from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.known import ABSENT, Unknown
 
-from .controls import controls
 from .host import on_search_path
 from .look import content, is_within, unknown, why
 
@@ -66,7 +65,12 @@ def runtime(
 
 def _enforces(profile: Profile, launchers: Mapping[str, tuple[str, ...]], always: tuple[str, ...]) -> Any:
     """Return who holds the limits: parent and launcher always, control groups where this host has them for us."""
-    groups = controls(profile.limits) if profile.launcher == BWRAP and BWRAP in launchers else ()
+    groups: tuple[str, ...] | Unknown = ()
+    asks = profile.limits.memory is not None or profile.limits.cpu is not None
+    if asks and profile.launcher == BWRAP and BWRAP in launchers:
+        from .controls import controls
+
+        groups = controls(profile.limits)
     return groups if isinstance(groups, Unknown) else (*always, *launchers.get(profile.launcher, ()), *groups)
 
 

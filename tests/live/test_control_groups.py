@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import plans, runtimes
+from support import as_user, plans, runtimes
 from support.sandboxes import OWNER, Sandbox, bwrap, sandbox
 from support.scenarios import Played, Scenario, records_exits, shell
 
-from prespawn import cgroups, supervise
+from prespawn import supervise
 from prespawn.attest import Look
+from prespawn.cgroup_places import here
 from prespawn.checker.attestation import compare
 from prespawn.facts.controls import controls
 
 __all__ = ["bwrap", "sandbox"]  # the fixtures
 
-CAN = cgroups.here()
+CAN = here()
 ABLE = ["root", OWNER] if runtimes.ROOT and {"memory", "cpu", "pids"} <= CAN.keys() else []
 __test__ = bool(ABLE)
 pytestmark = pytest.mark.parametrize("sandbox", ABLE, indirect=True)
@@ -196,3 +197,24 @@ def test_facts_name_what_the_groups_of_this_host_hold(sandbox: Sandbox) -> None:
     assert controls(plans.LIMITS.replace(memory=1, cpu=1)) == ("limits.memory", "limits.cpu")
     assert controls(plans.LIMITS.replace(cpu=1)) == ("limits.cpu",)
     assert controls(plans.LIMITS) == ()
+
+
+def test_parent_that_was_killed_leaves_empty_groups_to_the_next(sandbox: Sandbox) -> None:
+    fields = sandbox.fields(Scenario("bounded", shell("setsid sleep 600 & sleep 600"), {}, limits=BOUNDED))
+
+    def play() -> tuple[list[str], int]:
+        reading, writing = os.pipe()
+
+        def held(_: object) -> None:
+            os.write(writing, b"x")
+
+        pid = os.fork()
+        if pid == 0:
+            supervise.run(plans.plan(**fields), on_held=held)
+        os.read(reading, 1)
+        os.kill(pid, 9)
+        left = as_user.remaining(3.0)
+        return left, len(groups())
+
+    assert sandbox.call(play) == ([], 2)  # of memory and of processes
+    assert ended(sandbox, "exit 0", **BOUNDED)["how"] == "exited"

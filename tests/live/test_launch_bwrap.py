@@ -15,7 +15,7 @@ from support import as_user, plans
 from support.sandboxes import Sandbox, bwrap, sandbox
 from support.scenarios import FLOOD, SCENARIOS, Scenario, judge, records_exits, shell
 
-from prespawn.cgroups import CONTROLLERS, here
+from prespawn.cgroup_places import CONTROLLERS, here
 from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
 from prespawn.supervise import run

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from prespawn import cgroups
-from prespawn.cgroups import Groups, Place, places
+from prespawn import cgroup_places, cgroups
+from prespawn.cgroup_places import Place, places
+from prespawn.cgroups import Groups, name_here
 from prespawn.policy.errors import HostError
 
 ANSWERS = {
@@ -34,7 +35,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             Path(path, name).write_text(text)
 
     own = {name: getattr(os, name) for name in dir(os)}
-    monkeypatch.setattr(cgroups, "os", SimpleNamespace(**{**own, "mkdir": mkdir, "rmdir": shutil.rmtree}))
+    for module in (cgroups, cgroup_places):
+        monkeypatch.setattr(module, "os", SimpleNamespace(**{**own, "mkdir": mkdir, "rmdir": shutil.rmtree}))
     return tmp_path
 
 
@@ -84,7 +86,7 @@ def test_group_that_the_caller_cannot_write_is_none(tree: Path, kind: str, monke
     if kind == "gone":
         shutil.rmtree(at)
     else:  # as for an ordinary user, or on a mount that is read-only
-        monkeypatch.setattr("prespawn.cgroups.os.access", lambda path, mode: False)
+        monkeypatch.setattr("prespawn.cgroup_places.os.access", lambda path, mode: False)
     assert places("5:memory:/\n", mounted(at, "cgroup", "rw,memory")) == {}
 
 
@@ -99,8 +101,8 @@ def test_group_of_version_2_is_the_callers_own_where_it_passes_controllers_on(tr
 def test_group_of_version_2_is_beside_the_callers_where_that_was_delegated(
     tree: Path, mark: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("prespawn.cgroups.os.geteuid", lambda: 0)
-    monkeypatch.setattr("prespawn.cgroups.os.listxattr", lambda path: [] if mark is None else [mark])
+    monkeypatch.setattr("prespawn.cgroup_places.os.geteuid", lambda: 0)
+    monkeypatch.setattr("prespawn.cgroup_places.os.listxattr", lambda path: [] if mark is None else [mark])
     group(tree / "app.service", "memory pids\n")
     own = group(tree / "app.service" / "supervisor")
     found = places("0::/app.service/supervisor\n", mounted(tree, "cgroup2", "rw"))
@@ -113,7 +115,7 @@ def test_group_above_belongs_to_an_ordinary_caller_or_is_not_used(tree: Path, mo
     group(tree / "user" / "supervisor")
     owner = os.stat(tree / "user").st_uid
     for uid, found in ((owner or 4711, owner != 0), (owner + 1, False)):
-        monkeypatch.setattr("prespawn.cgroups.os.geteuid", lambda uid=uid: uid)
+        monkeypatch.setattr("prespawn.cgroup_places.os.geteuid", lambda uid=uid: uid)
         assert bool(places("0::/user/supervisor\n", mounted(tree, "cgroup2", "rw"))) is found
 
 
@@ -148,7 +150,7 @@ BOUNDS = (("memory", 1 << 26), ("cpu", 1500), ("processes", 99))
 
 
 def test_bounds_of_version_2_are_written_and_the_process_is_moved(tree: Path) -> None:
-    groups = Groups.made(BOUNDS, "run", lambda: unified(tree))
+    groups = Groups.made(BOUNDS, lambda: "run", lambda: unified(tree))
     leaf = tree / "run"
     assert contents(leaf, "memory.max", "memory.swap.max", "cpu.max", "pids.max") == [
         "67108864", "0", "150000 100000", "99",
@@ -164,7 +166,7 @@ def test_bounds_of_version_2_are_written_and_the_process_is_moved(tree: Path) ->
 
 
 def test_bounds_of_version_1_are_written_and_the_thread_goes_in_and_out(tree: Path) -> None:
-    groups = Groups.made(BOUNDS, "run", lambda: separate(tree))
+    groups = Groups.made(BOUNDS, lambda: "run", lambda: separate(tree))
     assert contents(tree / "memory" / "run", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes") == ["67108864"] * 2
     assert contents(tree / "cpu" / "run", "cpu.cfs_quota_us") == ["150000"]
     assert contents(tree / "pids" / "run", "pids.max") == ["99"]
@@ -183,15 +185,15 @@ def test_swap_that_cannot_be_bounded_is_not_used(tree: Path, monkeypatch: pytest
     for name in ("memory.memsw.limit_in_bytes", "memory.swap.max"):
         monkeypatch.delitem(ANSWERS, name)
     monkeypatch.setitem(ANSWERS, "memory.swappiness", "60")
-    Groups.made((("memory", 1 << 26),), "run", lambda: separate(tree))
+    Groups.made((("memory", 1 << 26),), lambda: "run", lambda: separate(tree))
     assert contents(tree / "memory" / "run", "memory.swappiness") == ["00"]  # over the first of two bytes
-    Groups.made((("memory", 1 << 26),), "run", lambda: unified(tree)).remove()
+    Groups.made((("memory", 1 << 26),), lambda: "run", lambda: unified(tree)).remove()
 
 
 @pytest.mark.parametrize("limit", ["memory", "cpu"])
 def test_bound_that_nothing_holds_here_is_an_error(limit: str) -> None:
     with pytest.raises(HostError) as raised:
-        Groups.made(((limit, 1), ("processes", 1)), "run", dict)
+        Groups.made(((limit, 1), ("processes", 1)), lambda: "run", dict)
     assert raised.value.id == "limit-not-enforceable"
     assert str(raised.value).startswith(f"limits.{limit} has no control group here; allowed here: a parent whose own")
 
@@ -199,7 +201,7 @@ def test_bound_that_nothing_holds_here_is_an_error(limit: str) -> None:
 def test_processes_without_a_controller_are_left_to_the_rlimit(tree: Path) -> None:
     at = unified(tree)
     del at["pids"]
-    Groups.made(BOUNDS, "run", lambda: at)
+    Groups.made(BOUNDS, lambda: "run", lambda: at)
     assert contents(tree / "run", "pids.max") == [""]
 
 
@@ -207,7 +209,7 @@ def test_no_bounds_look_at_nothing_and_make_nothing() -> None:
     def fails() -> Any:
         raise AssertionError
 
-    groups = Groups.made((), "run", fails)
+    groups = Groups.made((), fails, fails)
     groups.enter()
     groups.place(1)
     assert dict(groups.counters()) == {"killed": 0, "refused": 0}
@@ -220,7 +222,7 @@ def test_bound_that_does_not_read_back_leaves_no_group(file: str, tree: Path, mo
     write = cgroups._write
     monkeypatch.setattr(cgroups, "_write", lambda path, text: None if path.endswith(file) else write(path, text))
     with pytest.raises(HostError) as raised:
-        Groups.made(BOUNDS, "run", lambda: unified(tree))
+        Groups.made(BOUNDS, lambda: "run", lambda: unified(tree))
     assert raised.value.id == "limit-not-enforceable"
     assert "was set in place of" in str(raised.value)
     assert not (tree / "run").exists()
@@ -229,7 +231,7 @@ def test_bound_that_does_not_read_back_leaves_no_group(file: str, tree: Path, mo
 def test_group_of_somebody_elses_is_not_taken_over(tree: Path) -> None:
     (tree / "run").mkdir()
     with pytest.raises(HostError) as raised:
-        Groups.made(BOUNDS, "run", lambda: unified(tree))
+        Groups.made(BOUNDS, lambda: "run", lambda: unified(tree))
     assert str(raised.value).startswith("limits.memory could not be set: file exists; ")
     assert (tree / "run").exists()
 
@@ -245,7 +247,7 @@ def test_group_that_is_in_use_is_tried_again_and_then_named(tree: Path, monkeypa
     monkeypatch.setattr("prespawn.cgroups.os.rmdir", rmdir)
     monkeypatch.setattr(cgroups, "_PAUSES", (0, 0, 0, 0))
     for most, left in ((3, ""), (9, f"its control group `{tree}/run` could not be removed: it is in use")):
-        groups = Groups.made((("memory", 1 << 26),), "run", lambda: unified(tree))
+        groups = Groups.made((("memory", 1 << 26),), lambda: "run", lambda: unified(tree))
         groups.remove()
         assert (groups.left, len(tries)) == (left, min(most, 4))
         tries.clear()
@@ -253,10 +255,21 @@ def test_group_that_is_in_use_is_tried_again_and_then_named(tree: Path, monkeypa
 
 
 def test_thread_that_cannot_join_is_an_error(tree: Path) -> None:
-    groups = Groups.made(BOUNDS, "run", lambda: separate(tree))
+    groups = Groups.made(BOUNDS, lambda: "run", lambda: separate(tree))
     (tree / "cpu" / "run" / "tasks").unlink()
     with pytest.raises(HostError) as raised:
         groups.enter()
     assert raised.value.id == "limit-not-enforceable"
     groups.remove()
     assert contents(tree / "memory", "tasks") == ["0"]  # and is taken back from those that it had joined
+
+
+def test_groups_of_parents_that_are_gone_are_removed_and_no_others(tree: Path) -> None:
+    mine = name_here()
+    namespace, pid, started, thread = mine.removeprefix("prespawn-").split("-")
+    gone = [f"prespawn-{namespace}-{pid}-{int(started) + 1}-{thread}", f"prespawn-{namespace}-{1 << 30}-1-1"]
+    kept = [mine, f"prespawn-1-{1 << 30}-1-1", "prespawn-other", "other", f"other-{namespace}-{1 << 30}-1-1"]
+    for name in (*gone, *kept):
+        (tree / name).mkdir()
+    Groups.made(BOUNDS, lambda: "run", lambda: unified(tree)).remove()
+    assert sorted(path.name for path in tree.iterdir()) == sorted(kept)
