@@ -1,4 +1,4 @@
-"""The command line, called in this process, with a place of its own for all that it reads and a watch on what it starts.
+"""The command line, called in this process, with a place of its own for what it reads and a watch on what it starts.
 
 A ``Shell`` has a workspace, a state and a configuration directory below one directory that passes the trust test of
 site files. What a command line spawned is counted by an audit hook, what it wrote is found by comparing the tree.
@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from prespawn.cli import main
+from prespawn.facts import runtime as runtime_facts
 from prespawn.trusted_path import Walk
 
+from . import scripted_bwrap
 from .facts_world import MINE
 
 if TYPE_CHECKING:
@@ -70,6 +72,16 @@ class Result:
     @property
     def errors(self) -> list[str]:
         return self.err.splitlines()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Say whether nothing was started and nothing changed, and nothing written that a terminal would obey."""
+        return (self.started, self.changed) == ([], set()) and is_plain(self.out) and is_plain(self.err)
+
+
+def is_plain(text: str) -> bool:
+    """Say whether every line holds nothing but what can be seen."""
+    return text == "" or (text.endswith("\n") and all(line.isprintable() for line in text[:-1].split("\n")))
 
 
 class Shell:
@@ -163,3 +175,11 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     yield made
     os.umask(umask)
     shutil.rmtree(top)
+
+
+@pytest.fixture
+def runtime(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The scripted runtime in the place of bubblewrap, whether this host has one or not; its path."""
+    path = scripted_bwrap.install(str(shell.top))
+    monkeypatch.setattr(runtime_facts, "find_bwrap", lambda *_: path)
+    return path
