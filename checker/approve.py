@@ -38,8 +38,8 @@ def draft(
 ) -> Plan:  # fmt: skip
     """Return the plan of an allowed verdict, to be shown and not started.
 
-    ``values`` are those of the declared environment keys, ``search_path`` the directories of ``PATH`` inside, ``filter``
-    is the filter of system calls that the profile names, for this host's machine, None where it names none.
+    ``values`` are those of the declared environment keys, ``search_path`` the directories of ``PATH`` inside,
+    ``filter`` is the filter of system calls that the profile names, for this machine, None where it names none.
     ``TypeError`` and ``ValueError`` say that a caller tried to make a plan out of something else.
     """
     return Plan(approval={}, **_parts(declaration, policy, facts, verdict, run_id, values, search_path, filter))
