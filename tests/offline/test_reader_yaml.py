@@ -404,8 +404,6 @@ def test_document_repr_holds_no_content() -> None:
     assert repr(policy("prompt: secret\n")) == "Document(source='p.yaml', family='policy')"
 
 
-
-
 @pytest.mark.parametrize("missing", ["yaml._yaml", "yaml"])
 def test_reader_without_libyaml_is_a_host_error(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.delitem(sys.modules, "prespawn.policy.yaml_reader", raising=False)
