@@ -32,12 +32,12 @@ def main(names: list[str]) -> int:
 
 def installed(directory: Path) -> Path:
     """Build the wheel, install it with what the benches need, and return the interpreter of that environment."""
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", directory, ROOT]
+    build: list[str | Path] = [sys.executable, "-m", "build", "--wheel", "--outdir", directory, ROOT]
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     (wheel,) = directory.glob("*.whl")
     venv.create(directory / "venv", with_pip=True)
     python = directory / "venv" / "bin" / "python"
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, f"{wheel}[test]"], check=True)
     return python
 
