@@ -461,7 +461,7 @@ RULES: dict[str, Any] = {
                 {
                     'any': [
                         {'not': {'given': 'declaration.cwd'}},
-                        {'not': {'is': {'value': 'declaration.cwd', 'a': 'string'}}},
+                        {'not': {'spelled': {'value': 'declaration.cwd', 'as': 'printable'}}},
                         {'not': {'same_file': {'left': 'facts.cwd', 'right': 'facts.workspace.place'}}},
                     ],
                 },
@@ -1573,7 +1573,7 @@ DIGESTS: dict[str, Any] = {
     'env-limit': 'sha256:e2823d7b4be21387c0e85d01c138e1c91a3c7ad3915450aa47397bcfdf74b4cd',
     'env-value-credential-shaped': 'sha256:9fdfac8d5f04c07f551f8a876a3276a44497411a5903af718ebb04efe7c85cb7',
     'env-value-missing': 'sha256:6b3da351b89e253ce413b5fe9d0ecd59010a62f6f4d4212eccc96c52b5f021c8',
-    'execute-cwd-mismatch': 'sha256:4da8d886f49e84ffa4610b4a6888679d8543a9f51730ee9384cdecec17dd31b7',
+    'execute-cwd-mismatch': 'sha256:d1206242d155b55b937f1515be9cd53fbac488e073b1ea7c4875699ddf4b9b57',
     'execute-not-declared': 'sha256:efc1968a09e57e0a57959f46b493fe57ce0203090522a7b59ff9ffd26259ccad',
     'execution-interpreter-outside': 'sha256:838e962b6cbe5a406b6ddaea5061211c3ba66f1ca405cce981d7b8672779647d',
     'execution-preview-argv-invalid': 'sha256:a2c8fd89ee41531d65f60602fee340ef7a7bb613a09161fda4a7287857c6b4a4',
@@ -1636,4 +1636,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:c3aa697b506a729c5f17c81073fc1a9146cd3632d77c48bdc92ee9245042ee6d'
+DIGEST: str = 'sha256:03f1f17021bd86393652a3f604a0576a16271bc74846786dbe8fff6c375e5208'

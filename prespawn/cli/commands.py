@@ -59,7 +59,7 @@ def with_click(line: Sequence[str]) -> int:
     try:
         code = cli.main(list(line), prog_name=NAME, standalone_mode=False)
     except click.ClickException as wrong:
-        remark(_said(wrong))
+        remark(_said(wrong, line[0] if line[0] in cli.commands else ""))
         return before_start
     except click.Abort:
         return exit_codes.EXEC_SIGNAL + 2
@@ -68,11 +68,11 @@ def with_click(line: Sequence[str]) -> int:
     return code if isinstance(code, int) else exit_codes.ALLOWED
 
 
-def _said(wrong: click.ClickException) -> str:
-    """Return click's sentence as one of ours, with the command that explains it."""
+def _said(wrong: click.ClickException, command: str) -> str:
+    """Return click's sentence as one of ours, with the command line that explains it."""
     sentence = " ".join(wrong.format_message().split()).rstrip(".?").replace("'", "`").replace(". Did you", "; did you")
     context = wrong.ctx if isinstance(wrong, click.UsageError) else None
-    path = NAME if context is None else context.command_path
+    path = f"{NAME} {command}".rstrip() if context is None else context.command_path
     return f"{sentence[:1].lower()}{sentence[1:]}; `{path} --help` says what is allowed here (usage)"
 
 
