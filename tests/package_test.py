@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("blockers", "checker", "launchers", "policy", "prespawn")
-DATA = {".py", ".yaml", ".json", ".typed"}  # what a running program needs; pages for readers stay in the repository
+DATA = {".py", ".yaml", ".json", ".typed", ".txt", ".md"}
 
 
 def main() -> int:
