@@ -2,7 +2,7 @@
 
 Each command's work stands in a module of its own, imported when the command is chosen. Exit codes are returned, never
 raised, so that ``main`` stays the one place that ends the program; what click refuses is said in one line like every
-other error.
+other error, and help is a result like any other: click's own way of printing answers 1 where nobody reads it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import click
 
 from prespawn import exit_codes
 
-from .output import remark
+from .output import remark, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,28 +44,61 @@ FORMAT = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, no_args_is_help=False)
-@click.version_option(package_name=NAME)
+def _help(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        say([context.get_help()])
+        context.exit()
+
+
+def _version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        say([f"{NAME} {version(NAME)}"])
+        context.exit()
+
+
+_EAGER: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+HELP = click.Option(["-h", "--help"], **_EAGER, callback=_help, help="Show this message and exit.")
+VERSION = click.Option(["--version"], **_EAGER, callback=_version, help="Show the version and exit.")
+
+
+@click.group(
+    context_settings={"help_option_names": [], "max_content_width": 100}, no_args_is_help=False, add_help_option=False
+)
 def cli() -> None:
     """Decide whether an agent worker may start, and hold it to what was decided."""
+
+
+cli.params += [VERSION, HELP]
 
 
 def with_click(line: Sequence[str]) -> int:
     """Run a command line through click and return its exit code."""
     before_start = exit_codes.EXEC_NOT_STARTED if line[:1] == ["exec"] else exit_codes.USAGE
-    if not line and COMPLETION not in os.environ:
+    if COMPLETION in os.environ:
+        return _completed(line)
+    if not line:
         sys.stderr.write(f"{cli.make_context(NAME, [], resilient_parsing=True).get_help()}\n")
         return exit_codes.USAGE
     try:
-        code = cli.main(list(line), prog_name=NAME, standalone_mode=False)
+        with cli.make_context(NAME, list(line)) as context:
+            code: int = cli.invoke(context)
+            return code
+    except click.exceptions.Exit as ended:  # help was asked for
+        return ended.exit_code
     except click.ClickException as wrong:
         remark(_said(wrong, line[0] if line[0] in cli.commands else ""))
         return before_start
-    except click.Abort:
-        return exit_codes.EXEC_SIGNAL + 2
-    except SystemExit as ended:  # completion ends the program by itself
-        return ended.code if isinstance(ended.code, int) else exit_codes.ALLOWED
-    return code if isinstance(code, int) else exit_codes.ALLOWED
+
+
+def _completed(line: Sequence[str]) -> int:
+    """Answer the shell's completion, which ends the program by itself."""
+    try:
+        cli.main(list(line), prog_name=NAME)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else exit_codes.USAGE
+    return exit_codes.USAGE
 
 
 def _said(wrong: click.ClickException, command: str) -> str:
@@ -78,7 +111,13 @@ def _said(wrong: click.ClickException, command: str) -> str:
 
 def command(name: str, **settings: Any) -> Callable[[Callable[..., int]], click.Command]:
     """Return a decorator that adds a command to the group."""
-    return cli.command(name, **settings)
+
+    def add(function: Callable[..., int]) -> click.Command:
+        made = cli.command(name, add_help_option=False, **settings)(function)
+        made.params.append(HELP)
+        return made
+
+    return add
 
 
 def _ids(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

@@ -240,8 +240,8 @@ def test_file_that_may_not_be_read_is_named(shell: Shell) -> None:
         (DECLARATION + "cwd: .\n", ":9:1: key `cwd` stands here twice, first at line 4, column 1; keep one "
                                    "(input-invalid)"),
         (DECLARATION.replace("[ls]", "no"),
-         ":7:19: plain `no` is not a string to every reader; allowed here: `true`, `false`, `null`; quote it if text is "
-         "meant (input-invalid)"),
+         ":7:19: plain `no` is not a string to every reader; allowed here: `true`, `false`, `null`; quote it if "
+         "text is meant (input-invalid)"),
         (b"\xef\xbb\xbf" + DECLARATION.encode(),
          ":1:1: this is UTF-8 with a byte order mark; allowed here: UTF-8 without a byte order mark (input-invalid)"),
     ],
