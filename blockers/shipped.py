@@ -976,9 +976,10 @@ RULES: dict[str, Any] = {
         'phase': 'check',
         'operator': 'once',
         'each': None,
-        'unless': ['profile-unknown', 'workspace-root-forbidden'],
+        'unless': ['workspace-root-forbidden'],
         'when': {
             'all': [
+                {'given': 'profile'},
                 {'one_of': {'value': 'profile.root.system', 'of': ['read-only', 'image']}},
                 {'not': {'empty': 'facts.workspace.sockets'}},
             ],
@@ -1602,7 +1603,7 @@ DIGESTS: dict[str, Any] = {
     'log-path-invalid': 'sha256:ecf6f652f7aede58f04a9820a85e66b92b45edbf35a48748a580624e1ecf75c0',
     'log-path-outside-workspace': 'sha256:2f472eab63dfad85bef1abc8778e0c4276a51feb299d6dbd7bfa0dba3f305876',
     'mount-forbidden-source': 'sha256:848bd7676a5b48858fa04e0629096310c798d13826dc340c4676898f3a39ccb7',
-    'mount-holds-socket': 'sha256:77ba0a7cd85074746f1db22c438b6a424cf69ff724eeade951b5603cfbe09f7a',
+    'mount-holds-socket': 'sha256:b61b7c13950c568d8f38cff14a8f932d8f0c5a9d70bf74a31fa591bd806be56a',
     'mount-source-missing': 'sha256:d1fce834509c26e9b9c23e78da6becc1f82a876dd7a291a85bec0e8f40a84e3e',
     'mount-source-outside-lease-root': 'sha256:7759e2eaf478d370c1d999af79fec3684907da3e75568fe080a439ed11ffdbb4',
     'path-invalid': 'sha256:d5210c9abcb71c1d8f260e893aa7a56ed4ec3b7862f3633ac0b69a19ad8bcb2e',
@@ -1636,4 +1637,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:03f1f17021bd86393652a3f604a0576a16271bc74846786dbe8fff6c375e5208'
+DIGEST: str = 'sha256:6ed139a5a7c871ff75336cf251d6a086ad8b51191017a78f2146e3209c6e12d3'

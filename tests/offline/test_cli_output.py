@@ -1,4 +1,4 @@
-"""Whatever is typed and whatever the standard streams are: an exit code of the table, no traceback, no control bytes."""
+"""Whatever is typed and whatever the standard streams are: a code of the table, no traceback, no control bytes."""
 
 from __future__ import annotations
 
@@ -135,8 +135,9 @@ def test_completion_script_is_printed_for_a_shell() -> None:
 
 
 NAMES = st.sampled_from(
-    ("d.yaml", "bad.yaml", "gone", "", ".", "..", "-", "--", "fifo", "loop", "/dev/null", "env-key-loader", "sandbox-v1",
-     "logical-v1", "\x1b[2J", "a\nb", "\u202e", "\udcff", "a\0b", "n" * 300, "main=.", "main=/", "json", "text", "exec@1")
+    ("d.yaml", "bad.yaml", "gone", "", ".", "..", "-", "--", "fifo", "loop", "/dev/null", "env-key-loader",
+     "sandbox-v1", "logical-v1", "\x1b[2J", "a\nb", "\u202e", "\udcff", "a\0b", "n" * 300, "main=.", "main=/", "json",
+     "text", "exec@1")
 )  # fmt: skip
 OPTIONS = st.sampled_from(
     ("--site", "--format", "--facts", "--record-facts", "--workspace", "--profile", "--env", "--adapter", "--toolchain",
