@@ -74,7 +74,7 @@ class Walk:
         """
         if not path:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
+        whole = path if path.startswith("/") else _from_here(path)
         self._sticky = sticky
         self.missing: tuple[str, ...] = ()
         self.above: list[tuple[int, int]] = []
@@ -224,6 +224,18 @@ def reason(error: OSError | ValueError) -> str:
     if isinstance(error, OSError):
         return (error.strerror or type(error).__name__).lower()
     return "no file can have this name"
+
+
+def _from_here(path: str) -> str:
+    """Return a relative path as an absolute one, its leading ``..`` taken off the current directory.
+
+    The kernel names that directory without links, so its parents are the ones that its name says, and the way does not
+    lead through it. A ``..`` further on is walked: what stands before it may be anybody's link.
+    """
+    here, names = os.getcwd(), [part for part in path.split("/") if part not in ("", ".")]
+    while names[:1] == [".."]:
+        here, names = os.path.dirname(here), names[1:]
+    return "/".join((here, *names))
 
 
 def _reversed_names(path: str) -> list[str]:

@@ -78,7 +78,7 @@ def seen(
         "pid": _of(of, "NSpid", lambda text: int(text.split()[-1])),
         "uids": _of(of, "Uid", _numbers),
         "gids": _of(of, "Gid", _numbers),
-        "groups": _of(of, "Groups", lambda text: _groups(_numbers(text), of, parent)),
+        "groups": _groups(_of(of, "Groups", _numbers), _of(of, "Uid", _numbers), parent),
         "capabilities": {name: _of(of, key, _capabilities) for name, key in _SETS.items()},
         "no_new_privs": _of(of, "NoNewPrivs", lambda text: text == "1"),
         "seccomp": {"mode": _whole(of, "Seccomp"), "filters": _added(_whole(of, "Seccomp_filters"), parent.filters)},
@@ -166,12 +166,13 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(" ".join(line.split()) for line in text.splitlines())
 
 
-def _groups(found: tuple[int, ...], of: Any, parent: Parent) -> object:
+def _groups(found: tuple[int, ...] | Unknown, uids: tuple[int, ...] | Unknown, parent: Parent) -> object:
     """An ordinary parent cannot take its own groups from a child; another user's worker has none."""
+    if isinstance(found, Unknown) or isinstance(uids, Unknown):
+        return found if isinstance(found, Unknown) else uids
     if not found:
         return "none"
-    mine = _numbers(of["Uid"])[0] == parent.uid and parent.groups.issuperset(found)
-    return "the caller's" if mine else found
+    return "the caller's" if uids[0] == parent.uid and parent.groups.issuperset(found) else found
 
 
 def _added(count: Any, before: Any) -> Any:

@@ -369,6 +369,25 @@ def test_site_refused_when_the_way_to_it_leads_through_a_workspace(place: Path) 
     assert (id, message.split(";")[0]) == ("policy-untrusted-source", f"lies inside the workspace root `{place}/ws`")
 
 
+def test_site_named_from_inside_a_workspace_is_beside_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = write(place / "config/site.yaml")
+    (place / "ws/sub").mkdir(parents=True)
+    for here, name in (("ws", "../config/site.yaml"), ("ws/sub", ".././../config/site.yaml")):
+        monkeypatch.chdir(place / here)
+        found = find(name, environ={}, inside_of=[f"{place}/ws"])
+        assert found is not None and found.path == str(site)
+
+
+def test_site_named_by_way_of_a_directory_in_a_workspace_is_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(place / "config/site.yaml")
+    (place / "ws/sub").mkdir(parents=True)
+    monkeypatch.chdir(place / "ws")
+    id, _, message = refused(lambda: find("sub/../../config/site.yaml", environ={}, inside_of=[f"{place}/ws"]))
+    assert (id, message.split(";")[0]) == ("policy-untrusted-source", f"lies inside the workspace root `{place}/ws`")
+
+
 def test_site_beside_workspaces_passes(place: Path) -> None:
     site = write(place / "ws-config/site.yaml", "beside")
     (place / "ws").mkdir()

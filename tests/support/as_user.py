@@ -42,8 +42,8 @@ def call(uid: int | None, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def become(uid: int) -> None:
-    """Drop to a user and group of the same number, for good."""
-    os.setgroups([])
+    """Drop to a user and group of the same number, for good, with further groups as a login has them."""
+    os.setgroups([uid, uid + 1])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: as a process that this user started would be
