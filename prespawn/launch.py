@@ -127,7 +127,7 @@ class _Launch:
             if value is not None:
                 end[name] = value
         if outcome.reached:
-            end["reached"] = " ".join(outcome.reached)
+            end["reached"] = "+".join(outcome.reached)
         if self.verdict is not None:
             end["level"] = self.verdict.level.earned
         self.registry.ended(self.plan.run_id, end)

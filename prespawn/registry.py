@@ -112,7 +112,7 @@ ENTRY = Shape(
         "blockers": is_digest,
         "profile": is_word,
         "adapter": is_word,
-        "level": is_word,  # the level that was requested; the one that was earned stands in the end
+        "level": is_word,  # the level that was earned before the start; that of the held run stands in the end
         "parent_pid": is_count,
         "parent_start_time": is_count,
         "parent_boot_id": is_word,
@@ -132,12 +132,13 @@ END = Shape(
     optional={
         "status": is_count,  # exit status, where there was one
         "signal": is_count,
+        "reached": is_word,  # the limits at which the kernel stopped something, joined by `+`
         "level": is_word,
         "contract": is_word,
         "receipt": is_digest,
     },
 )
-"""``how`` is one word for the cause: ``exited``, ``signalled``, ``deadline``, ``output-limit``, ``parent-gone`` …"""
+"""``how`` is the cause: one of ``outcome.HOWS``, the id of the error that let nothing start, or ``interrupted``."""
 
 
 class Run(Record):

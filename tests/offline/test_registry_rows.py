@@ -7,11 +7,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import prespawn
+from prespawn import launch
+from prespawn.outcome import HOWS, MEMORY, PROCESSES, Outcome
 from prespawn.policy.errors import HostError, InputError
 from prespawn.policy.spelling import is_run_id
 from prespawn.registry import Registry, Run, Standing, generated_run_id, standing
@@ -62,6 +65,23 @@ def test_registry_keeps_a_run_from_reservation_to_end(registry: Registry) -> Non
     assert registry.run("one") == Run(run_id="one", state="started", entry=ENTRY, start=START, end=None)
     registry.ended("one", END)
     assert registry.run("one") == Run(run_id="one", state="ended", entry=ENTRY, start=START, end=END)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [*(Outcome(how=how) for how in HOWS), Outcome(how="exited", status=137, reached=(MEMORY, PROCESSES))],
+    ids=[*HOWS, "at two limits"],
+)
+def test_every_end_that_a_run_can_have_is_written(registry: Registry, outcome: Outcome) -> None:
+    registry.reserve("one", ENTRY)
+    run: Any = SimpleNamespace(plan=SimpleNamespace(run_id="one"), registry=registry, verdict=None, contract=None)
+    launch._Launch._settle(run, outcome)
+    row = registry.run("one")
+    assert row is not None
+    assert row.end is not None
+    said = {name: row.end.get(name) for name in ("how", "status", "reached")}
+    reached = "limits.memory+limits.processes" if outcome.reached else None
+    assert said == {"how": outcome.how, "status": outcome.status, "reached": reached}
 
 
 def test_registry_outlives_its_process(state: Path) -> None:
