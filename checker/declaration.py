@@ -34,6 +34,7 @@ class Declaration(Record):
     over it.
     """
 
+    nested = {"forbidden": (ForbiddenField,)}
     raw: Mapping[str, Raw]
     digest: str
     forbidden: tuple[ForbiddenField, ...]

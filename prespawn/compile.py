@@ -16,9 +16,11 @@ from pathlib import Path
 
 from prespawn.blockers.loader import deciding
 from prespawn.blockers.loader import load as load_blocker
+from prespawn.checker.references import reference_faults
 from prespawn.launchers.seccomp import compile_filter
 from prespawn.policy.canonical import digest
 from prespawn.policy.codec import encode
+from prespawn.policy.errors import InputError, ReadError
 from prespawn.policy.json_schema import json_schema
 from prespawn.policy.loader import Loader
 from prespawn.policy.reader import read
@@ -159,6 +161,9 @@ def blockers_module() -> str:
     """Render ``blockers/shipped.py``: what a decision needs of each blocker, and no page."""
     table = formats()["blocker/v1"].table
     pages = [load_blocker(path.read_bytes(), path.name, path.stem, table) for path in blocker_files()]
+    for page in pages:
+        for _, fault in reference_faults(page):
+            raise InputError("policy-value", f"{page['id']}.yaml: {fault}")
     values: dict[str, object] = {
         "RULES": {page["id"]: deciding(page) for page in pages},
         "DIGESTS": {page["id"]: digest(page) for page in pages},
@@ -237,7 +242,11 @@ def main(arguments: Sequence[str]) -> int:
     if [argument for argument in arguments if argument != "--check"]:
         print("usage: python -m prespawn.compile [--check]", file=sys.stderr)
         return 2
-    stale = [(path, text) for path, text in ((path, render()) for path, render in targets()) if _on_disk(path) != text]
+    try:
+        stale = [(path, text) for path, text in _rendered() if _on_disk(path) != text]
+    except InputError as wrong:
+        print(wrong if isinstance(wrong, ReadError) else f"{wrong} ({wrong.id})", file=sys.stderr)
+        return 2
     for path, text in stale:
         if "--check" in arguments:
             print(f"{path.relative_to(HERE)} is not what its sources say; run `python -m prespawn.compile`")
@@ -246,6 +255,10 @@ def main(arguments: Sequence[str]) -> int:
             path.write_text(text, "utf-8")
             print(f"wrote {path.relative_to(HERE)}")
     return 1 if stale and "--check" in arguments else 0
+
+
+def _rendered() -> Iterator[tuple[Path, str]]:
+    return ((path, render()) for path, render in targets())
 
 
 def _on_disk(path: Path) -> str | None:

@@ -11,6 +11,7 @@ from prespawn.blockers.rule import compile_rules
 from prespawn.checker.declaration import declaration
 from prespawn.checker.functions import FUNCTIONS
 from prespawn.checker.lint import REMEDIES, Lint
+from prespawn.checker.references import reference_faults
 from prespawn.policy import catalogue
 from prespawn.policy.errors import ReadError
 from prespawn.policy.schema import read_schema
@@ -126,6 +127,8 @@ class Judging:
             yield from errors_of(document.error("value", message, "when"))
         for text in (report["field"], report["found"], *report["allowed"]):
             yield from _compiled(document, Template, text, "report")
+        for at, message in reference_faults(content):
+            yield from errors_of(document.error("value", message, *at))
         for index, id in enumerate(content["unless"]):
             if id not in self._blockers or id == content["id"]:
                 message = f"`unless[{index}]` is {value(id)}, which is no other blocker; `prespawn blockers` lists them"
