@@ -64,6 +64,7 @@ class Groups:
     def made(cls, bounds: Bounds, named: Callable[[], str], found: Callable[[], Mapping[str, Place]] = here) -> Groups:
         """Make the groups for some bounds; ``HostError`` ``limit-not-enforceable`` if this host does not let it."""
         groups = cls()
+        limit = bounds[0][0] if bounds else ""  # what is named where it cannot even be looked where groups could be
         try:
             at = found() if bounds else {}
             for above in {place.above for place in at.values()}:

@@ -198,6 +198,16 @@ def test_bound_that_nothing_holds_here_is_an_error(limit: str) -> None:
     assert str(raised.value).startswith(f"limits.{limit} has no control group here; allowed here: a parent whose own")
 
 
+def test_host_that_does_not_show_its_groups_is_an_error() -> None:
+    def unseen() -> dict[str, Place]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with pytest.raises(HostError) as raised:
+        Groups.made((("cpu", 1),), lambda: "run", unseen)
+    assert raised.value.id == "limit-not-enforceable"
+    assert str(raised.value).startswith("limits.cpu could not be set: permission denied; allowed here: a parent whose")
+
+
 def test_processes_without_a_controller_are_left_to_the_rlimit(tree: Path) -> None:
     at = unified(tree)
     del at["pids"]
