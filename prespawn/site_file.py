@@ -19,7 +19,7 @@ Example::
 
     found = find(None, environ=os.environ)
     if found is not None:
-        site = load(found.data, source=found.path)
+        site = read_site(found.data, found.path)
         refuse_inside(found, (workspace.root for workspace in site.workspaces.values()))
 """
 

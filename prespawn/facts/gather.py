@@ -8,7 +8,7 @@ Example::
 
     with gather(declaration, policy, now=now, run_id_used=False, registry="absent", most_entries=200_000,
                 launchers={"bwrap": ("limits.wall_clock",)}) as held:
-        verdict = check(declaration, policy, held.facts, rules)
+        verdict = Checker(policy, rules).check(declaration, held.facts)
 """
 
 from __future__ import annotations
