@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from prespawn import Gate
+from prespawn import Gate, Streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def main(workspace: str, command: Sequence[str]) -> int:
             print(gate.explain(blocker), file=sys.stderr)
         return 1
     approval = gate.approval(verdict, operator="example driver", reason="asked for on the command line")
-    run = gate.launch(verdict, approval=approval)
+    run = gate.launch(verdict, approval=approval, streams=Streams(stdout=1, stderr=2))
     if run.outcome is None:
         print(f"{run.run_id} was not started", file=sys.stderr)
         return 1
