@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from prespawn.blockers.conditions import OPERATORS, ConditionError, Template, compile_condition, is_inside
+from prespawn.blockers.answers import is_inside
+from prespawn.blockers.conditions import OPERATORS, ConditionError, Template, compile_condition
 from prespawn.checker.facts import Place
 from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.lists import NamedList
