@@ -57,12 +57,20 @@ def _sequence(value: list[object] | tuple[object, ...]) -> object:
     return [item if type(item) in _SCALARS else _FORMS[type(item)](item) for item in value]
 
 
+def _mapping(value: dict[str, object]) -> object:
+    return {key: encode(item) for key, item in value.items()}
+
+
+def _unknown(value: Unknown) -> object:
+    return {"unknown": value.reason}
+
+
 _FORMS = _Forms({
     list: _sequence,
     tuple: _sequence,
-    dict: lambda value: {key: encode(item) for key, item in value.items()},
+    dict: _mapping,
     Absent: lambda value: None,
-    Unknown: lambda value: {"unknown": value.reason},
+    Unknown: _unknown,
 })  # fmt: skip
 
 
