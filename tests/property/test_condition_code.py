@@ -24,7 +24,8 @@ PLACES = st.builds(
     Place, given=WORDS, path=WORDS, kind=WORDS, filesystem=WORDS, owner=LOST,
     device=LOST | st.integers(0, 1), inode=LOST | st.integers(0, 1),
 )  # fmt: skip
-VALUES = LOST | LITERALS | st.lists(WORDS, max_size=2) | st.lists(WORDS, max_size=2).map(tuple) | PLACES
+LISTED = st.lists(WORDS, max_size=2)
+VALUES: st.SearchStrategy[Any] = LOST | LITERALS | LISTED | LISTED.map(tuple) | PLACES
 VALUES |= st.dictionaries(WORDS, WORDS, max_size=1)
 
 
