@@ -38,8 +38,10 @@ from __future__ import annotations
 from operator import attrgetter
 
 from prespawn.policy import spelling
-from prespawn.policy.known import ABSENT, Absent, Unknown
+from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.record import Record
+
+from .answers import UNJUDGED, is_inside, is_same_file, strongest, unjudged, weakest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ if TYPE_CHECKING:
 
     from prespawn.policy.lists import NamedList
 
-    Answer = bool | Unknown | Absent
+    from .answers import Answer
+
     Condition = Callable[[Any], Answer]
     Getter = Callable[[Any], Any]
 
@@ -101,14 +104,13 @@ def _all(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     parts = _parts(argument, lists)
 
     def every(view: object) -> Answer:
-        weakest: Answer = True
+        answers = []
         for part in parts:
             answer = part(view)
             if answer is False:
                 return False
-            if answer is not True and not isinstance(weakest, Unknown):
-                weakest = answer
-        return weakest
+            answers.append(answer)
+        return weakest(*answers)
 
     return every
 
@@ -117,14 +119,13 @@ def _any(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     parts = _parts(argument, lists)
 
     def some(view: object) -> Answer:
-        strongest: Answer = ABSENT
+        answers = []
         for part in parts:
             answer = part(view)
             if answer is True:
                 return True
-            if not isinstance(strongest, Unknown) and answer is not ABSENT:
-                strongest = answer
-        return strongest
+            answers.append(answer)
+        return strongest(*answers)
 
     return some
 
@@ -153,7 +154,7 @@ def _given(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 
     def given(view: object) -> Answer:
         value: object = get(view)
-        return value if isinstance(value, Unknown) else value is not ABSENT
+        return value if type(value) is Unknown else value is not ABSENT
 
     return given
 
@@ -172,10 +173,10 @@ def _equals(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     get, kind = compile_reference(value), type(to)
 
     def equals(view: object) -> Answer:  # half of all conditions are this one
-        found: object = get(view)
+        found: Any = get(view)
         if type(found) is kind:
             return found == to
-        return found if isinstance(found, _UNJUDGED) else False
+        return found if type(found) in UNJUDGED else False
 
     return equals
 
@@ -220,30 +221,9 @@ def _inside(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     return _binary(path, root, is_inside)
 
 
-def is_inside(path: object, root: object) -> bool:
-    """Say whether an absolute resolved path lies below a root, by whole components: ``/ws-evil`` is not in ``/ws``."""
-    if not isinstance(path, str) or not isinstance(root, str):
-        return False
-    above = f"{root.rstrip('/')}/"
-    if not path.startswith(above) or not path[len(above) :].strip("/"):
-        return False
-    return ".." not in path or ".." not in path.split("/")
-
-
 def _same_file(argument: object, lists: Mapping[str, NamedList]) -> Condition:
     left, right = (compile_reference(name) for name in _arguments(argument, "left", "right"))
-
-    def same_file(view: object) -> Answer:
-        one, other = left(view), right(view)
-        parts: tuple[object, ...] = (one.device, one.inode, other.device, other.inode)
-        for part in parts:
-            if isinstance(part, Unknown):
-                return part
-        if isinstance(one, Absent) or isinstance(other, Absent):
-            return ABSENT
-        return parts[1] is not ABSENT and parts[:2] == parts[2:]
-
-    return same_file
+    return lambda view: is_same_file(left(view), right(view))
 
 
 def _more_than(argument: object, lists: Mapping[str, NamedList]) -> Condition:
@@ -262,13 +242,10 @@ def _longer_than(argument: object, lists: Mapping[str, NamedList]) -> Condition:
 # -- how operands are taken
 
 
-_UNJUDGED = (Unknown, Absent)
-
-
 def _unary(get: Getter, judge: Callable[[Any], bool]) -> Condition:
     def answer(view: object) -> Answer:
-        value: object = get(view)
-        return value if isinstance(value, _UNJUDGED) else judge(value)
+        value: Any = get(view)
+        return value if type(value) in UNJUDGED else judge(value)
 
     return answer
 
@@ -278,11 +255,9 @@ def _binary(left: object, right: object, judge: Callable[[Any, Any], bool]) -> C
 
     def answer(view: object) -> Answer:
         first, second = one(view), other(view)
-        if isinstance(first, Unknown):
-            return first
-        if isinstance(second, Unknown):
-            return second
-        return ABSENT if first is ABSENT or second is ABSENT else judge(first, second)
+        if type(first) in UNJUDGED or type(second) in UNJUDGED:
+            return unjudged(first, second)
+        return judge(first, second)
 
     return answer
 

@@ -52,12 +52,24 @@ class Rule(Record):
     allowed: tuple[Template, ...]
 
 
+def shipped_rules(lists: Mapping[str, NamedList]) -> tuple[Rule, ...]:
+    """Return the rules of this installation; their conditions were made into code when it was built."""
+    from .shipped import RULES
+    from .shipped_conditions import CONDITIONS
+
+    return _ordered([_compiled(file, lists, CONDITIONS.get(id)) for id, file in RULES.items()])
+
+
 def compile_rules(files: Iterable[Mapping[str, Any]], lists: Mapping[str, NamedList]) -> tuple[Rule, ...]:
     """Return the active rules of checked blocker files, each after the ones that can silence it.
 
     What the checker raises itself has no rule; ``explain`` knows it from its page.
     """
-    rules = {str(file["id"]): _compiled(file, lists) for file in files}
+    return _ordered([_compiled(file, lists) for file in files])
+
+
+def _ordered(compiled: Iterable[Rule]) -> tuple[Rule, ...]:
+    rules = {rule.id: rule for rule in compiled}
     ordered: dict[str, Rule] = {}
     for id in sorted(rules):
         _place(id, rules, ordered, ())
@@ -80,7 +92,8 @@ def _place(id: str, rules: Mapping[str, Rule], ordered: dict[str, Rule], above: 
     ordered[id] = rules[id]
 
 
-def _compiled(file: Mapping[str, Any], lists: Mapping[str, NamedList]) -> Rule:
+def _compiled(file: Mapping[str, Any], lists: Mapping[str, NamedList], made: Condition | None = None) -> Rule:
+    """Return the rule of a file; ``made`` is its condition where that is code already."""
     report, when = file["report"], file["when"]
     names = ("id", "boundary", "title", "remedy", "portable", "status", "phase", "operator")
     try:
@@ -90,7 +103,7 @@ def _compiled(file: Mapping[str, Any], lists: Mapping[str, NamedList]) -> Rule:
             raised=when == "raised",
             unless=tuple(file["unless"]),
             each=compile_reference(file["each"]) if file["each"] is not None else None,
-            condition=None if when in ("function", "raised") else compile_condition(when, lists),
+            condition=made or (None if when in ("function", "raised") else compile_condition(when, lists)),
             field=Template(report["field"]),
             found=Template(report["found"]),
             allowed=tuple(Template(text) for text in report["allowed"]),

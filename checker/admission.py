@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from .declaration import Declaration
 
 FORMAT = "declaration/v1"
-_SCALARS = frozenset((str, bool, type(None)))
+_PLAIN = frozenset((str, bool, type(None)))
+_HOLDING = frozenset((list, dict))
 _STRING = frozenset((str,))
 _INTEGERS = range(-(2**63), 2**63)  # the reader's; a longer one could not even be written down
 
@@ -46,7 +47,9 @@ def admit(value: object, keys: Node, forbidden: frozenset[str]) -> Declaration |
     bounds on depth and number of values are the strict reader's.
     """
     try:
-        raw = _copied(value, DEFAULT_BOUNDS.depth, [DEFAULT_BOUNDS.nodes])
+        names: set[str] = set()
+        # as the one entry of a list: so whatever it is, it is judged as a part is
+        raw = _copied([value], DEFAULT_BOUNDS.depth + 1, [DEFAULT_BOUNDS.nodes], names)[0]
     except _NotJson as wrong:
         return Refused(field="", found=str(wrong))
     if not isinstance(raw, dict):
@@ -55,23 +58,33 @@ def admit(value: object, keys: Node, forbidden: frozenset[str]) -> Declaration |
         return Refused(field=place(fault.at).strip("`"), found=fault.message)
     if raw["prespawn"] != FORMAT:
         return Refused(field="prespawn", found=f"another format than {FORMAT}")
-    return declaration(raw, forbidden)
+    return declaration(raw, forbidden & names)
 
 
-def _copied(value: Any, depth: int, left: list[int]) -> Any:
-    """Return the same value, holding nothing but JSON; ``left`` counts what may still come."""
-    left[0] -= 1
-    if depth < 0 or left[0] < 0:
+def _copied(value: Any, depth: int, left: list[int], names: set[str]) -> Any:
+    """Return the same list or mapping, holding nothing but JSON.
+
+    ``left`` counts what may still come, ``names`` collects every key. One walk does all of it: this is half of what an
+    admission costs.
+    """
+    left[0] -= len(value)
+    if value and (depth <= 0 or left[0] < 0):
         raise _NotJson("a value deeper or larger than a declaration may be")
+    if type(value) is list:
+        return [item if type(item) in _PLAIN else _part(item, depth - 1, left, names) for item in value]
+    if not _STRING.issuperset(map(type, value)):
+        raise _NotJson("a value of type dict, which is no JSON")
+    names.update(value)
+    return {key: item if type(item) in _PLAIN else _part(item, depth - 1, left, names) for key, item in value.items()}
+
+
+def _part(value: Any, depth: int, left: list[int], names: set[str]) -> Any:
+    """Return a value that is no plain one, if JSON has such a one at all."""
     kind = type(value)
-    if kind in _SCALARS:
-        return value
-    if kind is list:
-        return [_copied(item, depth - 1, left) for item in value]
-    if kind is dict and _STRING.issuperset(map(type, value)):
-        return {key: _copied(item, depth - 1, left) for key, item in value.items()}
-    if kind is int and value in _INTEGERS:
-        return value
-    if kind is int:
+    if kind in _HOLDING:
+        return _copied(value, depth, left, names)
+    if kind is not int:
+        raise _NotJson(f"a value of type {kind.__name__}, which is no JSON")
+    if value not in _INTEGERS:
         raise _NotJson("an integer larger than a declaration may hold")
-    raise _NotJson(f"a value of type {kind.__name__}, which is no JSON")
+    return value

@@ -19,7 +19,7 @@ from prespawn.policy.canonical import digest
 from prespawn.policy.errors import InputError
 from prespawn.policy.known import ABSENT, Absent
 
-from .claims import STAGES, appraise, appraise_held, appraisers, boundaries_not_claimed, level_of
+from .claims import STAGES, appraise, appraise_held, boundaries_not_claimed, level_of, scale
 from .evaluate import View, evaluate, internal_error, ordered
 from .functions import FUNCTIONS
 from .functions.level import FUNCTIONS as LEVEL_FUNCTIONS
@@ -50,13 +50,13 @@ class Checker:
     nothing answers, an adapter's blocker that is not there, a claim about a boundary that no rule asks about.
     """
 
-    __slots__ = ("_added", "_appraisers", "_by_pass", "_level_rules", "_not_claimed", "_unknown_rules", "policy")
+    __slots__ = ("_added", "_by_pass", "_level_rules", "_not_claimed", "_scale", "_unknown_rules", "policy")
 
     def __init__(self, policy: Policy, rules: Sequence[Rule]) -> None:
         for fault in _faults(policy, rules):
             raise InputError("policy-value", fault)
         self.policy = policy
-        self._appraisers = appraisers(policy.levels)
+        self._scale = scale(policy.levels)
         self._not_claimed = {
             level.id: boundaries_not_claimed(policy.levels, level.id) for level in policy.levels.levels
         }
@@ -90,11 +90,11 @@ class Checker:
     def _decided(self, view: View, phase: str) -> Verdict:
         failed: set[tuple[str, str]] = set()
         blockers = evaluate(self._rules("check", view), view, failed)
-        claims = appraise(self._appraisers, view, blockers)
-        _level(view, claims, _unknown(blockers))
+        claims = appraise(self._scale, view, blockers)
+        self._level(view, claims, _unknown(blockers))
         blockers += evaluate(self._level_rules, view, failed)
         if (unknown := _unknown(blockers)) != view.unknown:
-            _level(view, claims, unknown)
+            self._level(view, claims, unknown)
         blockers += evaluate(self._unknown_rules, view, failed)
         digests = {
             "declaration": view.declaration.digest,
@@ -107,8 +107,8 @@ class Checker:
             blockers, accepted = _accepting(blockers, view)
             blockers = self._later(phase, view, failed, claims, blockers)
         if phase == PHASES[-1] and not isinstance(view.facts.attestation, Absent):
-            claims = appraise_held(self._appraisers, claims, view)
-            view.level = level_of(view, claims, HELD)
+            claims = appraise_held(self._scale, claims, view)
+            view.level = level_of(self._scale, claims, view, HELD)
             blockers += [one for one in evaluate(self._level_rules, view, failed) if one not in blockers]
         digests["facts"] = digest(view.facts)
         return _verdict(view, phase, claims, ordered(blockers), accepted, digests, self._not_claimed)
@@ -123,10 +123,14 @@ class Checker:
             found += evaluate(self._rules(later, view), view, failed)
         if unknown := _unknown(found):
             lists = [one for one in standing if one.id == LEVEL_UNKNOWN and one.because == "unknown"]
-            _level(view, claims, tuple(sorted({*unknown, *(view.unknown if lists else ())})))
+            self._level(view, claims, tuple(sorted({*unknown, *(view.unknown if lists else ())})))
             standing = [one for one in standing if one not in lists]
             found += (one for one in evaluate(self._unknown_rules, view, failed) if one not in standing)
         return standing + found
+
+    def _level(self, view: View, claims: tuple[ClaimResult, ...], unknown: tuple[str, ...]) -> None:
+        view.unknown = unknown
+        view.level = level_of(self._scale, claims, view, BEFORE)
 
     def _rules(self, phase: str, view: View) -> Sequence[Rule]:
         """Return the core rules of a pass, and those that this run's adapter adds to it."""
@@ -173,11 +177,6 @@ def _faults(policy: Policy, rules: Sequence[Rule]) -> Iterator[str]:
 def _unknown(blockers: Iterable[Blocker]) -> tuple[str, ...]:
     """Return the ids of what nobody could look at, sorted."""
     return tuple(sorted({blocker.id for blocker in blockers if blocker.because == "unknown"}))
-
-
-def _level(view: View, claims: tuple[ClaimResult, ...], unknown: tuple[str, ...]) -> None:
-    view.unknown = unknown
-    view.level = level_of(view, claims, BEFORE)
 
 
 def _run_id(declaration: Declaration) -> dict[str, object]:

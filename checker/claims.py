@@ -19,7 +19,7 @@ from .verdict import ClaimResult, LevelResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from prespawn.blockers.conditions import Condition
     from prespawn.policy.levels import Claim, Level, Levels
@@ -36,41 +36,62 @@ class Appraiser(Record):
     """One claim of the table with its condition, compiled once; None where the boundary's own blockers decide.
 
     ``results`` has every answer that it can give, by its word; ``unseen`` is the one where there is no profile.
+    ``stage`` and ``strength`` are the places in their orders of where it is confirmed, and how strongly at least.
     """
 
+    id: str
     claim: Claim
+    stage: int
+    strength: int
     condition: Condition | None
     results: Mapping[str, ClaimResult]
     unseen: ClaimResult
 
 
-def appraisers(levels: Levels) -> tuple[Appraiser, ...]:
-    """Return every claim of a table, ready to be appraised; ``ConditionError`` for one outside the vocabulary."""
-    return tuple(_appraiser(claim) for level in levels.levels for claim in level.claims)
+class Scale(Record):
+    """The table of levels, taken apart once: every claim, what each level needs of its own, and the order."""
+
+    appraisers: tuple[Appraiser, ...]
+    base: frozenset[str]
+    steps: tuple[tuple[str, frozenset[str]], ...]
+    ranks: Mapping[str, int]
 
 
-def appraise(all: Iterable[Appraiser], view: View, blockers: Iterable[Blocker]) -> tuple[ClaimResult, ...]:
+def scale(levels: Levels) -> Scale:
+    """Return a table, ready to be appraised; ``ConditionError`` for a condition outside the vocabulary."""
+    steps = tuple((level.id, frozenset(claim.id for claim in level.claims)) for level in levels.levels)
+    return Scale(
+        appraisers=tuple(_appraiser(claim) for level in levels.levels for claim in level.claims),
+        base=dict(steps)[levels.base],
+        steps=steps,
+        ranks={id: rank for rank, (id, _) in enumerate(steps)},
+    )
+
+
+def appraise(scale: Scale, view: View, blockers: Iterable[Blocker]) -> tuple[ClaimResult, ...]:
     """Return every claim, appraised on what is known so far."""
     if isinstance(view.profile, Absent):
-        return tuple(one.unseen for one in all)
+        return tuple(one.unseen for one in scale.appraisers)
     answers = _by_boundary(blockers)
-    return tuple([_appraised(one, view, answers) for one in all])
+    return tuple([_appraised(one, view, answers) for one in scale.appraisers])
 
 
-def appraise_held(all: Iterable[Appraiser], claims: Iterable[ClaimResult], view: View) -> tuple[ClaimResult, ...]:
+def appraise_held(scale: Scale, claims: Iterable[ClaimResult], view: View) -> tuple[ClaimResult, ...]:
     """Return the claims again, those that a held run confirms as it supports them; a failed one stays failed."""
-    pairs = zip(all, claims, strict=True)
+    pairs = zip(scale.appraisers, claims, strict=True)
     return tuple([_supported(one.claim, result, view) if one.claim.fields else result for one, result in pairs])
 
 
-def level_of(view: View, claims: Iterable[ClaimResult], stage: str) -> LevelResult:
+def level_of(scale: Scale, claims: Iterable[ClaimResult], view: View, stage: str) -> LevelResult:
     """Return what is requested, what these claims earn, and what could be earned before the run is over."""
-    results = {claim.claim: claim for claim in claims}
-    lowest, reached, strongest = view.levels.levels[0].id, _STAGE[stage], _STRENGTH[_strongest(view)]
+    reached, strongest = _STAGE[stage], _STRENGTH[_strongest(view)]
+    pairs = list(zip(scale.appraisers, claims, strict=True))
+    held = {one.id for one, result in pairs if _holds(one, result, reached)}
+    could = {one.id for one, result in pairs if _could_hold(one, result, reached, strongest)}
     return LevelResult(
-        requested=_requested(view),
-        earned=lowest if view.unknown else _highest(view, lambda claim: _holds(claim, results[claim.id], reached)),
-        attainable=_highest(view, lambda claim: _could_hold(claim, results[claim.id], reached, strongest)),
+        requested=_requested(scale, view),
+        earned=scale.steps[0][0] if view.unknown else _highest(scale, view, held),
+        attainable=_highest(scale, view, could),
     )
 
 
@@ -92,7 +113,10 @@ def _by_boundary(blockers: Iterable[Blocker]) -> Mapping[str, str]:
 def _appraiser(claim: Claim) -> Appraiser:
     strength, seen = ("observed", "facts") if claim.declared is None else ("declared", "profile")
     return Appraiser(
+        id=claim.id,
         claim=claim,
+        stage=_STAGE[claim.confirmed],
+        strength=_STRENGTH[claim.strength],
         condition=None if claim.declared is None else compile_condition(claim.declared, {}),
         results={word: _result(claim, word, strength, seen) for word in ("pass", "fail", "unknown")},
         unseen=_result(claim, "unknown", "declared", "no profile"),
@@ -120,21 +144,19 @@ def _supported(claim: Claim, result: ClaimResult, view: View) -> ClaimResult:
     return result.replace(result=worst, strength=strength, seen="the held run")
 
 
-def _holds(claim: Claim, result: ClaimResult, reached: int) -> bool:
-    """Say whether a claim passes, at the strength that it needs, and at a stage that has been reached."""
-    if result.result != "pass" or _STAGE[claim.confirmed] > reached:
-        return False
-    return _STRENGTH[result.strength] >= _STRENGTH[claim.strength]
+def _holds(one: Appraiser, result: ClaimResult, reached: int) -> bool:
+    """Say whether a claim passes, at a stage that has been reached, and at the strength that it needs."""
+    return result.result == "pass" and one.stage <= reached and _STRENGTH[result.strength] >= one.strength
 
 
-def _could_hold(claim: Claim, result: ClaimResult, reached: int, strongest: int) -> bool:
+def _could_hold(one: Appraiser, result: ClaimResult, reached: int, strongest: int) -> bool:
     """Say whether profile and host allow this claim; the base level's own are what the check itself decides.
 
     What has been confirmed on the held run cannot get any better.
     """
-    if claim.fields and reached:
-        return _holds(claim, result, reached)
-    return claim.declared is None or (result.result == "pass" and strongest >= _STRENGTH[claim.strength])
+    if reached and one.claim.fields:
+        return _holds(one, result, reached)
+    return one.condition is None or (result.result == "pass" and strongest >= one.strength)
 
 
 def _strongest(view: View) -> str:
@@ -150,28 +172,24 @@ def _is_tried(view: View) -> bool:
     return not isinstance(evidence, Unknown) and "canary" in evidence
 
 
-def _requested(view: View) -> str:
+def _requested(scale: Scale, view: View) -> str:
     """Return the declared level or the profile's minimum, whichever is higher: a declaration cannot lower it."""
-    levels, asked = view.levels, view.declaration.level
-    least = levels.levels[0].id if isinstance(view.profile, Absent) else view.profile.level.minimum
-    if not levels.knows(asked):
+    asked = view.declaration.level
+    least = scale.steps[0][0] if isinstance(view.profile, Absent) else view.profile.level.minimum
+    if not isinstance(asked, str) or asked not in scale.ranks:
         return least
-    return max(str(asked), least, key=levels.rank)
+    return max(asked, least, key=scale.ranks.__getitem__)
 
 
-def _highest(view: View, holds: Callable[[Claim], bool]) -> str:
+def _highest(scale: Scale, view: View, holding: set[str]) -> str:
     """Return the highest level, within what profile and adapter promise, whose needed claims all hold."""
-    levels = view.levels
-    top = levels.levels[0].id
-    if isinstance(view.profile, Absent) or isinstance(view.adapter, Absent):
+    top = scale.steps[0][0]
+    if isinstance(view.profile, Absent) or isinstance(view.adapter, Absent) or not scale.base <= holding:
         return top
-    base = _named(levels, levels.base)
-    if not all(map(holds, base.claims)):
-        return top
-    most = min(levels.rank(view.profile.level.promises), levels.rank(view.adapter.level_at_most))
-    for level in levels.levels[1 : most + 1]:
-        if level is base or all(map(holds, level.claims)):
-            top = level.id
+    most = min(scale.ranks[view.profile.level.promises], scale.ranks[view.adapter.level_at_most])
+    for id, needed in scale.steps[1 : most + 1]:
+        if needed <= holding:
+            top = id
     return top
 
 

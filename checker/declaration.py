@@ -65,7 +65,7 @@ def declaration(raw: Mapping[str, Raw], forbidden_names: frozenset[str] = frozen
     return Declaration(
         raw=raw,
         digest=digest(raw),
-        forbidden=tuple(ForbiddenField(name=name, at=at) for name, at in _named(raw, forbidden_names)),
+        forbidden=tuple([ForbiddenField(name=name, at=at) for name, at in _named(raw, forbidden_names)]),
         run_id=raw.get("run_id", ABSENT),
         workspace=raw.get("workspace", ABSENT),
         profile=raw.get("profile", ABSENT),
@@ -90,6 +90,8 @@ def declaration(raw: Mapping[str, Raw], forbidden_names: frozenset[str] = frozen
 
 def _named(value: Raw, names: frozenset[str], at: str = "") -> Iterator[tuple[str, str]]:
     """Yield every key of ``names`` at any depth, with its dotted place."""
+    if not names:
+        return  # as nearly always: the admission has asked for them before it asks where they stand
     if isinstance(value, dict):
         for key, item in value.items():
             if key in names:

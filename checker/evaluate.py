@@ -18,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from prespawn.blockers.conditions import Answer, Condition
+    from prespawn.blockers.answers import Answer
+    from prespawn.blockers.conditions import Condition
     from prespawn.blockers.rule import Rule
     from prespawn.policy.adapter import Adapter
     from prespawn.policy.levels import Levels
@@ -64,9 +65,19 @@ def evaluate(rules: Iterable[Rule], view: View, failed: set[tuple[str, str]]) ->
     ``failed`` collects which of them failed for which element: see ``_element``.
     """
     blockers: list[Blocker] = []
+    found: Iterable[Blocker]
     for rule in rules:
         try:
-            for blocker in _findings(rule, view):
+            condition = rule.condition
+            if condition is None:
+                found = _of_function(rule, FUNCTIONS[rule.id](view), view)
+            elif rule.each is not None:
+                found = _of_each(rule, condition, rule.each(view), view)
+            elif (answer := condition(view)) is False:
+                continue  # nearly always: half of a decision is this line
+            else:
+                found = _answered(rule, answer, view)
+            for blocker in found:
                 if _stands(rule, blocker, view, failed):
                     blockers.append(blocker)
         except Exception as crash:  # noqa: BLE001  # whatever it is, it must block and not escape: invariant 1
@@ -110,15 +121,6 @@ def _element(blocker: Blocker, view: View) -> str:
     return element if element.endswith(place) else element + place
 
 
-def _findings(rule: Rule, view: View) -> Iterable[Blocker]:
-    if rule.condition is None:
-        return _of_function(rule, FUNCTIONS[rule.id](view), view)
-    if rule.each is not None:
-        return _of_each(rule, rule.condition, rule.each(view), view)
-    answer = rule.condition(view)
-    return () if answer is False else _answered(rule, answer, view)  # nearly always it is
-
-
 def _of_each(rule: Rule, condition: Condition, items: Iterable[object] | Unknown, view: View) -> Iterable[Blocker]:
     if isinstance(items, Unknown):
         return _answered(rule, items, view)
@@ -141,7 +143,9 @@ def _answered(rule: Rule, answer: Answer, view: View) -> tuple[Blocker, ...]:
     return ()
 
 
-def _of_function(rule: Rule, answer: Iterable[Finding | Unknown] | Unknown, view: View) -> list[Blocker]:
+def _of_function(rule: Rule, answer: Iterable[Finding | Unknown] | Unknown, view: View) -> Iterable[Blocker]:
+    if not answer:
+        return ()
     return [_found(rule, finding, view) for finding in ((answer,) if isinstance(answer, Unknown) else answer)]
 
 

@@ -67,7 +67,8 @@ def _form_of_record(kind: type[Record]) -> Callable[[Any], str]:
     read = attrgetter(*names, "_fields", "_fields")  # two more, for of one name it returns no tuple
 
     def form(record: Record) -> str:
-        return text % tuple([_FORMS[type(value)](value) for value in read(record)[:-2]])
+        values = read(record)[:-2]
+        return text % tuple([quoted(one) if type(one) is str else _FORMS[type(one)](one) for one in values])
 
     return form
 
@@ -79,7 +80,7 @@ def _mapping(value: dict[str, object]) -> str:
 
 
 def _sequence(value: list[object] | tuple[object, ...]) -> str:
-    return f"[{','.join([_FORMS[type(item)](item) for item in value])}]"
+    return f"[{','.join([quoted(one) if type(one) is str else _FORMS[type(one)](one) for one in value])}]"
 
 
 _STRING = frozenset((str,))

@@ -25,7 +25,12 @@ class Shape(Record):
 class NamedList(Record):
     """One list; with ``ignore_case`` words are compared in lower case."""
 
-    __slots__ = ("_after", "_patterns", "_words")  # what is asked, each in the form in which it is asked for
+    __slots__ = (
+        "_after",
+        "_has_ends",
+        "_patterns",
+        "_words",
+    )  # what is asked, each in the form in which it is asked for
     nested = {"shapes": (Shape,)}
     id: str
     title: str
@@ -37,12 +42,14 @@ class NamedList(Record):
 
     if TYPE_CHECKING:
         _after: ClassVar[dict[str, tuple[str, ...]] | None]
+        _has_ends: ClassVar[bool]
         _patterns: ClassVar[tuple[tuple[str, Pattern[str]], ...] | None]
         _words: ClassVar[frozenset[str]]
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
         self._keep("_words", frozenset(self.names))
+        self._keep("_has_ends", bool(self.prefixes or self.suffixes))
         self._keep("_after", None)
         self._keep("_patterns", None)
 
@@ -50,7 +57,9 @@ class NamedList(Record):
         """Say whether a word is on the list, by name, beginning or end."""
         if self.ignore_case:
             word = word.lower()
-        return word in self._words or word.startswith(self.prefixes) or word.endswith(self.suffixes)
+        if word in self._words:
+            return True
+        return self._has_ends and (word.startswith(self.prefixes) or word.endswith(self.suffixes))
 
     def holds_any(self, words: Iterable[str]) -> bool:
         """Say whether one of some words, or of the characters of one, is among the names."""

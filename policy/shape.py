@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     Node = tuple[Rule, ...]
 
 _ANY = (bool, int, str, list, dict)
+_HOLDING = frozenset((dict, list))
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),), "boolean": (bool,), "integer": (int,), "string": (str,), "none": (str,), "bytes": (str, int),
     "duration": (str,), "list": (list,), "dict": (dict,), "map": (dict,), "json": _ANY,
@@ -207,7 +208,7 @@ def _length(value: Any, low: int, high: int | None, at: Pointer, faults: list[Fa
 
 
 def _keys(value: object, node: Node, at: Pointer, tolerated: Collection[str], faults: list[Fault]) -> None:
-    if not isinstance(value, (dict, list)):
+    if type(value) not in _HOLDING:
         return
     attempts: list[list[Fault]] = []
     for rule in node:
@@ -225,12 +226,13 @@ def _keys_of_dict(
     fields = rule[1]
     for name, item in value.items():
         if name in fields:
-            _keys(item, fields[name][1], (*at, name), tolerated, faults)
+            if type(item) in _HOLDING:
+                _keys(item, fields[name][1], (*at, name), tolerated, faults)
         elif name not in tolerated:
             message = wording.unknown_key((*at, name), fields)
             faults.append(Fault(cause="unknown-key", message=message, at=(*at, name), key=True))
-    for name, (required, *_) in fields.items():
-        if required and name not in value:
+    for name, field in fields.items():
+        if field[0] and name not in value:
             faults.append(Fault(cause="missing-key", message=wording.missing_key((*at, name)), at=(*at, name)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from prespawn.blockers import shipped as blockers
-from prespawn.blockers.rule import compile_rules
+from prespawn.blockers.rule import shipped_rules
 from prespawn.policy import catalogue, shipped
 from prespawn.policy.bundle import Policy
 from prespawn.policy.canonical import digest
@@ -80,7 +80,7 @@ def load(path: str | None, workspaces: Mapping[str, str]) -> Trusted:
     policy = _policy(site, profiles)
     return Trusted(
         policy=policy,
-        rules=compile_rules(blockers.RULES.values(), policy.lists),
+        rules=shipped_rules(policy.lists),
         remedies={id: rule["remedy"] for id, rule in blockers.RULES.items()},
         declaration_keys=catalogue.table("declaration/v1"),
         forbidden=frozenset(policy.lists[FORBIDDEN].names),

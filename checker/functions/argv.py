@@ -18,38 +18,40 @@ if TYPE_CHECKING:
     from ..evaluate import View
 
 FIELD = "execution.argv"
+_STRING = frozenset((str,))  # the types of an admitted value are JSON's own, none of them a subclass
 
 
-def execution_preview_argv_invalid(view: View) -> Iterator[Finding]:
+def execution_preview_argv_invalid(view: View) -> list[Finding]:
     """Not a list, no program, an element that is not a string or that no ``execve(2)`` can take."""
     argv = view.declaration.argv
-    if "argv" not in _taken(view) or isinstance(argv, str):
-        return
-    allowed = ("a list of strings that begins with a program",)
+    if isinstance(argv, str) or "argv" not in _taken(view):
+        return []
     if not isinstance(argv, list) or not argv:
-        yield Finding(field=FIELD, found=_kind(argv), allowed=allowed)
-        return
-    for index, element in enumerate(argv):
-        if not isinstance(element, str) or not _passable(element) or (index == 0 and not element):
-            yield Finding(field=f"{FIELD}[{index}]", found=_kind(element), allowed=("a string without NUL",))
+        return [Finding(field=FIELD, found=_kind(argv), allowed=("a list of strings that begins with a program",))]
+    return [
+        Finding(field=f"{FIELD}[{index}]", found=_kind(element), allowed=("a string without NUL",))
+        for index, element in enumerate(argv)
+        if not isinstance(element, str) or not _passable(element) or (index == 0 and not element)
+    ]
 
 
-def execution_preview_shell_interpolation(view: View) -> Iterator[Finding]:
+def execution_preview_shell_interpolation(view: View) -> list[Finding]:
     """A command line in one string, a program name that only a shell could read, or a shell operator as an argument."""
     argv = view.declaration.argv
     if "argv" not in _taken(view) or _reviewed(view):
-        return
+        return []
     if isinstance(argv, str):
-        yield Finding(field=FIELD, found="one string", allowed=("a list of strings that begins with a program",))
-    for index, element in enumerate(_strings(argv)):
-        if index == 0 and _metacharacters(view, element):
-            yield Finding(
-                field=f"{FIELD}[0]",
-                found=element,
-                allowed=("a program name or path without blanks and metacharacters",),
-            )
-        elif index and view.lists["shell-operators"].holds(element):
-            yield Finding(field=f"{FIELD}[{index}]", found=element, allowed=("an argument that is no shell operator",))
+        return [Finding(field=FIELD, found="one string", allowed=("a list of strings that begins with a program",))]
+    vector, is_operator = _strings(argv), view.lists["shell-operators"].holds
+    found = [
+        Finding(field=f"{FIELD}[{index}]", found=element, allowed=("an argument that is no shell operator",))
+        for index, element in enumerate(vector)
+        if index and is_operator(element)
+    ]
+    if vector and _metacharacters(view, vector[0]):
+        allowed = ("a program name or path without blanks and metacharacters",)
+        found.append(Finding(field=f"{FIELD}[0]", found=vector[0], allowed=allowed))
+    return found
 
 
 def execution_preview_interpreter(view: View) -> Iterable[Finding] | Unknown:
@@ -73,12 +75,15 @@ def execution_preview_interpreter(view: View) -> Iterable[Finding] | Unknown:
     return ()
 
 
-def execution_preview_not_allowed(view: View) -> Iterator[Finding]:
+def execution_preview_not_allowed(view: View) -> Iterable[Finding]:
     """A profile that takes only listed vectors, and a vector that is not listed whole."""
+    if view.profile.argv != "listed" or "argv" not in _taken(view):
+        return ()
     argv = _strings(view.declaration.argv)
-    if "argv" in _taken(view) and argv and view.profile.argv == "listed" and not _reviewed(view):
-        listed = tuple(" ".join(vector) for vector in _listed(view))
-        yield Finding(field=FIELD, found=_summary(argv), allowed=listed)
+    if not argv or _reviewed(view):
+        return ()
+    listed = tuple(" ".join(vector) for vector in _listed(view))
+    return (Finding(field=FIELD, found=_summary(argv), allowed=listed),)
 
 
 FUNCTIONS = (
@@ -94,8 +99,8 @@ def _taken(view: View) -> Sequence[str]:
 
 
 def _reviewed(view: View) -> bool:
-    argv = view.declaration.argv
-    return isinstance(argv, list) and tuple(argv) in _listed(view)
+    listed, argv = _listed(view), view.declaration.argv
+    return bool(listed) and isinstance(argv, list) and tuple(argv) in listed
 
 
 def _listed(view: View) -> Sequence[tuple[str, ...]]:
@@ -104,9 +109,7 @@ def _listed(view: View) -> Sequence[tuple[str, ...]]:
 
 def _strings(argv: object) -> tuple[str, ...]:
     """Return the vector if it is one, else nothing: its shape is another blocker's question."""
-    if isinstance(argv, list) and all(isinstance(element, str) for element in argv):
-        return tuple(argv)
-    return ()
+    return tuple(argv) if isinstance(argv, list) and _STRING.issuperset(map(type, argv)) else ()
 
 
 def _passable(element: str) -> bool:

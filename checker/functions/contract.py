@@ -33,44 +33,43 @@ def file_contract_invalid(view: View) -> Iterator[Finding]:
             yield Finding(field=f"file_contract.allowed_paths[{index}]", found=_shown(pattern), allowed=PATTERNS)
 
 
-def file_contract_git_internal(view: View) -> Iterator[Finding]:
+def file_contract_git_internal(view: View) -> list[Finding]:
     """A pattern that reaches into a ``.git``: the host's git runs what stands there."""
-    for index, pattern in _patterns(view):
-        if ".git" in pattern.split("/"):
-            yield Finding(
-                field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=("paths outside `.git`",)
-            )
+    return [
+        Finding(field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=("paths outside `.git`",))
+        for index, pattern in _strings(view.declaration.allowed_paths)
+        if ".git" in pattern and ".git" in pattern.split("/") and _is_pattern(pattern)
+    ]
 
 
-def protected_path_in_contract(view: View) -> Iterator[Finding]:
+def protected_path_in_contract(view: View) -> list[Finding]:
     """A pattern that covers, or lies in, what the site protects; ``**`` means everything else and passes."""
-    for index, pattern in _patterns(view):
-        for protected in _protected(view):
-            if pattern != "**" and _overlap(pattern, protected):
-                yield Finding(
-                    field=f"file_contract.allowed_paths[{index}]",
-                    found=pattern,
-                    allowed=(f"paths outside `{protected}`",),
-                )
+    return [
+        Finding(field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=(f"paths outside `{protected}`",))
+        for protected in _protected(view)
+        for index, pattern in _strings(view.declaration.allowed_paths)
+        if pattern != "**" and _overlap(pattern, protected) and _is_pattern(pattern)
+    ]
 
 
-def protected_path_declared(view: View) -> Iterator[Finding]:
+def protected_path_declared(view: View) -> list[Finding]:
     """A declared file that the site protects."""
-    files = view.declaration.declared_files
-    for index, path in enumerate(files if isinstance(files, list) else ()):
-        for protected in _protected(view):
-            if isinstance(path, str) and _below(path.split("/"), protected.split("/")):
-                yield Finding(field=f"declared_files[{index}]", found=path, allowed=(f"paths outside `{protected}`",))
+    return [
+        Finding(field=f"declared_files[{index}]", found=path, allowed=(f"paths outside `{protected}`",))
+        for protected in _protected(view)
+        for index, path in _strings(view.declaration.declared_files)
+        if _below(path, protected)
+    ]
 
 
 FUNCTIONS = (file_contract_invalid, file_contract_git_internal, protected_path_in_contract, protected_path_declared)
 
 
-def _patterns(view: View) -> Iterator[tuple[int, str]]:
-    paths = view.declaration.allowed_paths
-    for index, pattern in enumerate(paths if isinstance(paths, list) else ()):
-        if isinstance(pattern, str) and _is_pattern(pattern):
-            yield index, pattern
+def _strings(paths: object) -> list[tuple[int, str]]:
+    """Return the strings of a list with their places, nothing of another value: its shape is asked about elsewhere."""
+    return (
+        [(index, path) for index, path in enumerate(paths) if isinstance(path, str)] if isinstance(paths, list) else []
+    )
 
 
 def _is_pattern(pattern: object) -> bool:
@@ -87,12 +86,13 @@ def _protected(view: View) -> tuple[str, ...]:
 
 
 def _overlap(pattern: str, protected: str) -> bool:
-    base, whole = pattern.removesuffix("/**").split("/"), protected.split("/")
-    return _below(base, whole) or (pattern.endswith("/**") and _below(whole, base))
+    base = pattern.removesuffix("/**")
+    return _below(base, protected) or (pattern.endswith("/**") and _below(protected, base))
 
 
-def _below(path: list[str], root: list[str]) -> bool:
-    return path[: len(root)] == root
+def _below(path: str, root: str) -> bool:
+    """Say whether a path is a root or lies below it, by whole components."""
+    return f"{path}/".startswith(f"{root}/")
 
 
 def _shown(value: object) -> object:

@@ -9,61 +9,63 @@ from .finding import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..evaluate import View
 
 ENV_KEY = "letters, digits and `_`, not beginning with a digit"
 
 
-def path_invalid(view: View) -> Iterator[Finding]:
+def path_invalid(view: View) -> list[Finding]:
     """A declared file, log path or registry path with bytes that no name may hold."""
     declaration = view.declaration
     files = declaration.declared_files
-    places = [(f"declared_files[{index}]", path) for index, path in enumerate(files if isinstance(files, list) else ())]
-    places += [("log_path", declaration.log_path), ("registry_path", declaration.registry_path)]
-    for field, path in places:
-        if isinstance(path, str) and path and not is_printable_name(path):
-            yield Finding(field=field, found=path, allowed=("a printable name",))
+    places = [("log_path", declaration.log_path), ("registry_path", declaration.registry_path)]
+    if isinstance(files, list):
+        places += [(f"declared_files[{index}]", path) for index, path in enumerate(files)]
+    return [
+        Finding(field=field, found=path, allowed=("a printable name",))
+        for field, path in places
+        if isinstance(path, str) and path and not is_printable_name(path)
+    ]
 
 
-def declared_file_invalid(view: View) -> Iterator[Finding]:
+def declared_file_invalid(view: View) -> list[Finding]:
     """No list, or an element that is not a relative path in the one canonical spelling."""
     files = view.declaration.declared_files
     if not isinstance(files, list):
-        yield Finding(field="declared_files", found=files, allowed=("a list of relative paths",))
-        return
-    for index, path in enumerate(files):
-        if not isinstance(path, str) or not is_canonical(path):
-            yield Finding(
-                field=f"declared_files[{index}]", found=path, allowed=("a relative path in canonical spelling",)
-            )
+        return [Finding(field="declared_files", found=files, allowed=("a list of relative paths",))]
+    return [
+        Finding(field=f"declared_files[{index}]", found=path, allowed=("a relative path in canonical spelling",))
+        for index, path in enumerate(files)
+        if not isinstance(path, str) or not is_canonical(path)
+    ]
 
 
-def env_key_invalid(view: View) -> Iterator[Finding | Unknown]:
+def env_key_invalid(view: View) -> list[Finding | Unknown]:
     """No list, a key that is not a name, or a value that no environment can hold."""
     keys = view.declaration.env_keys
     if not isinstance(keys, list):
         found = "a mapping" if isinstance(keys, dict) else "nothing" if isinstance(keys, Absent) else "no list"
-        yield Finding(field="env_keys", found=found, allowed=("a list of names",))
-        return
-    for index, key in enumerate(keys):
-        if not isinstance(key, str) or not is_env_key(key):
-            yield Finding(field=f"env_keys[{index}]", found=key, allowed=(ENV_KEY,))
-    yield from _values(view)
+        return [Finding(field="env_keys", found=found, allowed=("a list of names",))]
+    wrong: list[Finding | Unknown] = [
+        Finding(field=f"env_keys[{index}]", found=key, allowed=(ENV_KEY,))
+        for index, key in enumerate(keys)
+        if not isinstance(key, str) or not is_env_key(key)
+    ]
+    return wrong + _values(view)
 
 
-def _values(view: View) -> Iterator[Finding | Unknown]:
+def _values(view: View) -> list[Finding | Unknown]:
     entries = view.facts.environment
     if isinstance(entries, Unknown):
-        yield entries
-        return
-    for index, entry in enumerate(entries):
-        if isinstance(entry.valid, Unknown):
-            yield entry.valid
-        elif entry.valid is False:
-            found, allowed = "a value that no environment can hold", ("a value without NUL",)
-            yield Finding(field=f"env_keys[{index}]", found=found, allowed=allowed)
+        return [entries]
+    found, allowed = "a value that no environment can hold", ("a value without NUL",)
+    return [
+        entry.valid
+        if isinstance(entry.valid, Unknown)
+        else Finding(field=f"env_keys[{index}]", found=found, allowed=allowed)
+        for index, entry in enumerate(entries)
+        if entry.valid is False or isinstance(entry.valid, Unknown)
+    ]
 
 
 FUNCTIONS = (path_invalid, declared_file_invalid, env_key_invalid)

@@ -46,13 +46,9 @@ def env_limit(view: View) -> Iterable[Finding] | Unknown:
 def execution_preview_argv_limit(view: View) -> Iterable[Finding]:
     """A vector larger than the profile allows, in bytes with the NUL after each element."""
     argv = view.declaration.argv
-    if (
-        isinstance(view.profile, Absent)
-        or not isinstance(argv, list)
-        or not all(isinstance(element, str) for element in argv)
-    ):
+    if isinstance(view.profile, Absent) or not isinstance(argv, list) or not {str}.issuperset(map(type, argv)):
         return ()
-    size = sum(len(element.encode("utf-8", "surrogatepass")) + 1 for element in argv)
+    size = len("\0".join(argv).encode("utf-8", "surrogatepass")) + 1 if argv else 0
     if size <= view.profile.limits.argv:
         return ()
     return (
@@ -69,6 +65,6 @@ def _without(view: View, enforced: object, group: str, bounds: object) -> Iterab
     if isinstance(enforced, Unknown):
         return enforced
     held = enforced if isinstance(enforced, tuple) else ()  # no runtime holds a run to nothing
-    wanted = [f"{group}.{name}" for name, bound in bounds if bound is not None]  # type: ignore[attr-defined]  # a record
-    missing = sorted(set(wanted).difference(held))
-    return tuple(Finding(field=f"profile.{name}", found="no enforcer on this host", allowed=held) for name in missing)
+    wanted = {f"{group}.{name}" for name, bound in bounds if bound is not None}  # type: ignore[attr-defined]  # a record
+    missing = sorted(wanted.difference(held))
+    return [Finding(field=f"profile.{name}", found="no enforcer on this host", allowed=held) for name in missing]

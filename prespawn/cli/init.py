@@ -7,7 +7,7 @@ import shlex
 
 from prespawn import exit_codes
 from prespawn.blockers import shipped as blockers
-from prespawn.blockers.rule import compile_rules
+from prespawn.blockers.rule import shipped_rules
 from prespawn.checker.lint import REMEDIES, Lint
 from prespawn.policy.errors import InputError
 from prespawn.policy.spelling import is_printable_name
@@ -120,7 +120,7 @@ def _quoted(root: str) -> str:
 def _judge(site: Site, root: str, place: str) -> None:
     """Refuse what the gate would refuse at every run: a home, a directory that would hold the site's own files."""
     policy = shipped_policy()
-    for finding in Lint(policy, compile_rules(blockers.RULES.values(), policy.lists)).site(site):
+    for finding in Lint(policy, shipped_rules(policy.lists)).site(site):
         blocker = finding.blocker
         remedy = REMEDIES.get(blocker.id) or blockers.RULES[blocker.id]["remedy"]
         raise InputError("usage", blocker_text(blocker, remedy))

@@ -7,7 +7,7 @@ import os
 from prespawn.blockers import shipped as blockers
 from prespawn.blockers.conditions import ConditionError, Template, compile_condition, compile_reference
 from prespawn.blockers.loader import judged
-from prespawn.blockers.rule import compile_rules
+from prespawn.blockers.rule import shipped_rules
 from prespawn.checker.declaration import declaration
 from prespawn.checker.functions import FUNCTIONS
 from prespawn.checker.lint import REMEDIES, Lint
@@ -62,7 +62,7 @@ class Judging:
     def all(self) -> Iterator[tuple[str, list[Found]]]:
         """Yield paths with what is wrong there; profiles first, for the others name them."""
         profiles = Profiles(self._of(PROFILE), self._beside())
-        self._lint = Lint(shipped_policy(profiles.known), compile_rules(blockers.RULES.values(), self._lists))
+        self._lint = Lint(shipped_policy(profiles.known), shipped_rules(self._lists))
         for path, answer in profiles.answers.items():
             if isinstance(answer, ReadError):
                 yield path, errors_of(answer)

@@ -184,7 +184,8 @@ def test_blocker_is_added_by_adding_one_file(copied: Path) -> None:
     _run(copied, "-m", "prespawn.compile")
     changed = {path for path, text in _texts(copied).items() if before.get(path) != text}
     assert changed == {
-        "blockers/workspace-on-nfs.yaml", "blockers/shipped.py", "blockers/README.md", "blockers/pinned.txt",
+        "blockers/workspace-on-nfs.yaml", "blockers/shipped.py", "blockers/shipped_conditions.py",
+        "blockers/README.md", "blockers/pinned.txt",
     }  # fmt: skip
     assert "3 passed" in _cases(copied, 0)
     assert "workspace-on-nfs" in _run(

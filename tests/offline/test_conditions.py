@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.conditions import written
 
-from prespawn.blockers.conditions import OPERATORS, ConditionError, Template, compile_condition, is_inside
+from prespawn.blockers.answers import is_inside
+from prespawn.blockers.conditions import OPERATORS, ConditionError, Template, compile_condition
 from prespawn.checker.facts import Place
 from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.lists import NamedList
@@ -21,8 +23,11 @@ def place(inode: Any) -> Place:
 
 
 def answer(condition: object, **values: Any) -> object:
-    view = SimpleNamespace(facts=SimpleNamespace(**values), declaration=SimpleNamespace())
-    return compile_condition(condition, LISTS)(view)
+    """Return what both forms of a condition answer, the compiled function and the written code."""
+    view = SimpleNamespace(facts=SimpleNamespace(**values), declaration=SimpleNamespace(), lists=LISTS)
+    compiled = compile_condition(condition, LISTS)(view)
+    assert written(condition, LISTS)(view) == compiled
+    return compiled
 
 
 ONE = {

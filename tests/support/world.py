@@ -10,8 +10,7 @@ import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from prespawn.blockers import shipped as blockers
-from prespawn.blockers.rule import compile_rules
+from prespawn.blockers.rule import shipped_rules
 from prespawn.checker.admission import Refused, admit
 from prespawn.checker.approval import Approval
 from prespawn.checker.check import Checker, declaration_invalid
@@ -46,7 +45,7 @@ LISTS = catalogue.named_lists()
 LEVELS = catalogue.levels()
 ADAPTERS = catalogue.adapters()
 PROFILES = catalogue.profiles()
-RULES = compile_rules(blockers.RULES.values(), LISTS)
+RULES = shipped_rules(LISTS)
 KEYS = catalogue.table("declaration/v1")
 FORBIDDEN = frozenset(LISTS["forbidden-fields"].names)
 _SITE = catalogue.table("site/v1")
