@@ -191,13 +191,6 @@ class Registry:
         """Return whether a run with this id was ever reserved; what is no run id never was."""
         return isinstance(run_id, str) and is_run_id(run_id) and bool(self._file.rows(_USED, run_id))
 
-    def assign_run_id(self, now: int) -> str:
-        """Return a run id that is not used yet; only ``reserve`` takes it. ``now`` in Unix seconds."""
-        run_id = generated_run_id(now)
-        while self.used(run_id):
-            run_id = generated_run_id(now)
-        return run_id
-
     def reserve(self, run_id: str, entry: Mapping[str, Value]) -> None:
         """Take an id for ever and write down what is about to run (``ENTRY``), durable when this returns.
 

@@ -229,15 +229,6 @@ def test_generated_run_ids_are_fresh_and_sort_by_time() -> None:
     assert max(ids) < generated_run_id(1_700_000_001)
 
 
-def test_assigned_run_id_is_one_that_is_not_used(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = iter(["taken-0", "taken-1", "free-2"])
-    registry.reserve("taken-0", ENTRY)
-    registry.reserve("taken-1", ENTRY)
-    monkeypatch.setattr("prespawn.registry.generated_run_id", lambda now: next(ids))
-    assert registry.assign_run_id(1_700_000_000) == "free-2"
-    assert not registry.used("free-2")
-
-
 CANARY = "CANARY-7f3a secret=hunter2"
 
 
