@@ -45,11 +45,6 @@ def is_absolute(path: str) -> bool:
     return path.startswith("/")
 
 
-def is_relative(path: str) -> bool:
-    """Say whether a path begins where it is resolved; the empty one does not begin at all."""
-    return path != "" and not path.startswith("/")
-
-
 def climbs(path: str) -> bool:
     """Say whether any component is ``..``, wherever it would lead."""
     return ".." in path and ".." in path.split("/")

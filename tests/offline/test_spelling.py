@@ -11,7 +11,6 @@ from prespawn.policy.spelling import (
     is_canonical,
     is_env_key,
     is_printable_name,
-    is_relative,
     is_run_id,
     shown,
     shown_ascii,
@@ -34,11 +33,9 @@ def test_printable_name_refuses_what_moves_the_reader(name: str) -> None:
     assert not is_printable_name(name)
 
 
-@pytest.mark.parametrize(
-    ("path", "absolute", "relative"), [("/a", True, False), ("a", False, True), ("", False, False)]
-)
-def test_absolute_and_relative(path: str, absolute: bool, relative: bool) -> None:
-    assert (is_absolute(path), is_relative(path)) == (absolute, relative)
+@pytest.mark.parametrize(("path", "answer"), [("/a", True), ("/", True), ("a", False), ("", False), ("~/a", False)])
+def test_absolute_begins_at_the_root(path: str, answer: bool) -> None:
+    assert is_absolute(path) is answer
 
 
 @pytest.mark.parametrize(
