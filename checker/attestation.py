@@ -14,7 +14,7 @@ from prespawn.policy.known import Unknown
 from prespawn.policy.levels import STRENGTHS
 
 from .expectation import ANYTHING, Anything, Expectation, SameAs
-from .expected import READ_ONLY, Expected, bound, expected
+from .expected import READ_ONLY, Expected, bound
 from .facts import AttestationFact, Difference
 
 TYPE_CHECKING = False
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from .seen import Seen
-
-__all__ = ["Expected", "agrees", "attestation", "because", "compare", "expected", "support", "touches"]
 
 NOTHING = "nothing"
 _PLAIN = frozenset((str, int, bool, tuple, type(None)))
