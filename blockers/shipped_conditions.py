@@ -85,7 +85,7 @@ def env_value_missing(view: Any) -> Any:
 
 
 def execute_cwd_mismatch(view: Any) -> Any:
-    return (False if (v0 := (v1 is not ABSENT if type(v1 := view.profile.workspace) is not Unknown else v1)) is False or (v2 := (True if (v3 := (False if (v4 := (v5 is not ABSENT if type(v5 := view.declaration.cwd) is not Unknown else v5)) is True else True if v4 is False else v4)) is True or (v6 := (False if (v7 := (isinstance(v8, str) if type(v8 := view.declaration.cwd) not in UNJUDGED else v8)) is True else True if v7 is False else v7)) is True or (v9 := (False if (v10 := (is_same_file(view.facts.cwd, view.facts.workspace.place))) is True else True if v10 is False else v10)) is True else False if v3 is False and v6 is False and v9 is False else strongest(v3, v6, v9))) is False else weakest(v0, v2))
+    return (False if (v0 := (v1 is not ABSENT if type(v1 := view.profile.workspace) is not Unknown else v1)) is False or (v2 := (True if (v3 := (False if (v4 := (v5 is not ABSENT if type(v5 := view.declaration.cwd) is not Unknown else v5)) is True else True if v4 is False else v4)) is True or (v6 := (False if (v7 := (isinstance(v8, str) and spelling.is_printable_name(v8) if type(v8 := view.declaration.cwd) not in UNJUDGED else v8)) is True else True if v7 is False else v7)) is True or (v9 := (False if (v10 := (is_same_file(view.facts.cwd, view.facts.workspace.place))) is True else True if v10 is False else v10)) is True else False if v3 is False and v6 is False and v9 is False else strongest(v3, v6, v9))) is False else weakest(v0, v2))
 
 
 def execute_not_declared(view: Any) -> Any:
@@ -153,7 +153,7 @@ def mount_forbidden_source(view: Any) -> Any:
 
 
 def mount_holds_socket(view: Any) -> Any:
-    return (False if (v0 := (isinstance(v1, str) and v1 in {'image', 'read-only'} if type(v1 := view.profile.root.system) not in UNJUDGED else v1)) is False or (v2 := (False if (v3 := (isinstance(v4, (str, list, tuple, dict)) and not v4 if type(v4 := view.facts.workspace.sockets) not in UNJUDGED else v4)) is True else True if v3 is False else v3)) is False else weakest(v0, v2))
+    return (False if (v0 := (v1 is not ABSENT if type(v1 := view.profile) is not Unknown else v1)) is False or (v2 := (isinstance(v3, str) and v3 in {'image', 'read-only'} if type(v3 := view.profile.root.system) not in UNJUDGED else v3)) is False or (v4 := (False if (v5 := (isinstance(v6, (str, list, tuple, dict)) and not v6 if type(v6 := view.facts.workspace.sockets) not in UNJUDGED else v6)) is True else True if v5 is False else v5)) is False else weakest(v0, v2, v4))
 
 
 def mount_source_missing(view: Any) -> Any:

@@ -1924,15 +1924,7 @@ ADAPTERS: dict[str, Any] = {
     'exec@1': {
         'id': 'exec@1',
         'title': 'runs one argument vector and passes its exit status on',
-        'profiles': [
-            'sandbox-v1',
-            'logical-v1',
-            'local-developer-v1',
-            'worktree-v1',
-            'container-v1',
-            'workspace-v1',
-            'disposable-v1',
-        ],
+        'profiles': ['sandbox-v1', 'logical-v1', 'workspace-v1'],
         'takes': ['argv'],
         'tools': [],
         'blockers': [],
@@ -3994,7 +3986,7 @@ LISTS: dict[str, Any] = {
 }
 
 DIGESTS: dict[str, Any] = {
-    'exec@1': 'sha256:295545f2599e2a0d1c81b0e4300f3842cc0ee8338162232c916ad42751cba004',
+    'exec@1': 'sha256:5d82e270bca50b43d22f1e11cd7d4af2be4ddb320f3c95a8cfbd8ca99f09f051',
     'logical-v1': 'sha256:f8f9576662e760f408d05d33ddd0aa8f262660387ef4337265f6b3b2f6aea67c',
     'sandbox-v1': 'sha256:49667ce760e2a4616d7ae41a9ceb7d8899b61b7bf0f165d0e433e5e157427d0b',
     'workspace-v1': 'sha256:d60530fbfba47fabf87c7a957d9f8a290f1b88132c2d190e278b49220684212f',
@@ -4007,4 +3999,4 @@ FILTERS: dict[str, Any] = {
     },
 }
 
-DIGEST: str = 'sha256:97461fb5b1404827a90aff056fb21999032ef604b6f148e5070d8cf2fdb6477e'
+DIGEST: str = 'sha256:3cca4265a5d46c5356b5c61d2fbe9955feb9001551de551b9d73e2456d2645e3'
