@@ -29,7 +29,7 @@ from prespawn.policy.errors import HostError
 from prespawn.policy.record import Record
 
 from . import kernel
-from .stop import kill
+from .stop import SIGKILL, kill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _end_stopped(pid: int) -> None:
         kernel.event_message(pid)
     except ProcessLookupError:
         return
-    os.kill(pid, 9)
+    os.kill(pid, SIGKILL)
 
 
 def _seized(pid: int) -> bool:
