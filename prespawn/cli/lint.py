@@ -38,7 +38,7 @@ def _code(found: Found) -> int:
 
 def _line(found: Found) -> str:
     place = f":{found.line}:{found.column}" if found.line else ""
-    return shown(f"{found.file}{place}: {found.message} ({found.id})")
+    return shown(f"{found.file or '``'}{place}: {found.message} ({found.id})")
 
 
 def _summary(report: Report) -> str:
