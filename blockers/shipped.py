@@ -173,6 +173,20 @@ RULES: dict[str, Any] = {
         },
         'remedy': "`apt install bubblewrap`, or install prespawn where the worker's user can read it",
     },
+    'caller-profile-mismatch': {
+        'id': 'caller-profile-mismatch',
+        'boundary': 'policy',
+        'title': 'a driver of this kind must use another profile',
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': ['profile-unknown'],
+        'when': 'function',
+        'report': {'field': 'profile', 'found': '', 'allowed': []},
+        'remedy': 'name the profile that the site has for this kind of driver',
+    },
     'declaration-invalid': {
         'id': 'declaration-invalid',
         'boundary': 'policy',
@@ -1558,6 +1572,7 @@ DIGESTS: dict[str, Any] = {
     'attestation-mismatch': 'sha256:b016896ff4cf59f129ea3486e2d3a8b618f2f629ef4769f82a5e7a565b9f1efc',
     'bwrap-missing': 'sha256:5a0d86eca5531e7a2680d5fbb20d4493cd3cabe29ae4e32ee3f67d4685524666',
     'bwrap-unreachable': 'sha256:d9f77564d22aa57dbe8e57294554d7ed64fd99d4c51ef2b62ff3847dd22a4dab',
+    'caller-profile-mismatch': 'sha256:e9a7e35e4e8a50945a8d7cd1d5df0cd3fe91ccadf0d04d7a1ff2e5744585431c',
     'declaration-invalid': 'sha256:cb68b34bb60642b2938d14433295cf7e35091b2abac84564b41b0789f6852000',
     'declared-file-hardlink': 'sha256:cb326af7545e267a56a6d00220f2d7d695445a856f5f514ae3028de8e125bbfb',
     'declared-file-invalid': 'sha256:cfdd790704a425a89cbedae0324c0e35f684cb4d0412123c1c9c31581e21cc46',
@@ -1608,7 +1623,7 @@ DIGESTS: dict[str, Any] = {
     'mount-source-outside-lease-root': 'sha256:7759e2eaf478d370c1d999af79fec3684907da3e75568fe080a439ed11ffdbb4',
     'path-invalid': 'sha256:d5210c9abcb71c1d8f260e893aa7a56ed4ec3b7862f3633ac0b69a19ad8bcb2e',
     'privilege-host-uid-zero': 'sha256:fac52dd3196cc6f225e72ed3e31343d88a165ec00609a70cc68cbc0c67442306',
-    'profile-not-activatable': 'sha256:4e2860d42e03506dc8c37db3bbae0b7844cab360c3afab83bfdf8b4a2c1b954a',
+    'profile-not-activatable': 'sha256:c78b138f37a98e522453524995dd11d59f186a84dc7ba1f54fd25b0aa215da94',
     'profile-not-activated': 'sha256:fc959a359117929a5777fd46edca6820c5711fff63242b02445dc9f16b64741e',
     'profile-unknown': 'sha256:191eae35b43da23b7144fbd5655fb8587b43a6e6d52e4d394c2180dd891f96b0',
     'protected-path-declared': 'sha256:39bdff8b2c423fda0f7023caac9c52b2d4edb802430c0c80b1cb900eee4f0c2a',
@@ -1637,4 +1652,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:6ed139a5a7c871ff75336cf251d6a086ad8b51191017a78f2146e3209c6e12d3'
+DIGEST: str = 'sha256:02b161691fff860a48ea578eb532257b8ec08cee3d3e2e9f020c7187c9a33f8d'

@@ -247,7 +247,8 @@ class Facts(Record):
 
     ``workspace`` is absent where the profile has none, ``runtime`` where the profile is not known.
     ``declaration`` is the digest of the declaration looked at; ``evidence`` names the kinds of evidence that this host
-    has for the profile (``canary``, ``quota``). ``attestation`` is absent until a run of it is held.
+    has for the profile (``canary``, ``quota``). ``attestation`` is absent until a run of it is held; ``caller`` is the
+    kind of driver that asks, by the driver's own word, absent where it is of none.
     """
 
     nested = {
@@ -273,6 +274,7 @@ class Facts(Record):
     host: HostFact
     evidence: tuple[str, ...]
     reported: ReportedFact | Absent = ABSENT
+    caller: str | Absent = ABSENT
     attestation: AttestationFact | Absent = ABSENT
 
 

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
 ALWAYS = tuple(
     f"limits.{name}"
-    for name in ("wall_clock", "output", "argv", "declared_files", "env_keys", "env_bytes", "tree_entries")
-)
+    for name in (
+        "wall_clock", "output", "diagnostics", "argv", "declared_files", "env_keys", "env_bytes", "tree_entries",
+    )
+)  # fmt: skip
 LAUNCHERS: Mapping[str, tuple[str, ...]] = {
     "bwrap": tuple(f"limits.{name}" for name in ("processes", "open_files", "file_size", "tmp", "home", "shm")),
 }

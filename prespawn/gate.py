@@ -74,20 +74,23 @@ class Run(Record):
 class Gate:
     """One site's gate; safe to share between threads, as nothing in it changes."""
 
-    def __init__(self, trusted: Trusted) -> None:
-        self._trusted = trusted
+    def __init__(self, trusted: Trusted, caller: str | None = None) -> None:
+        self._trusted, self._caller = trusted, caller
         self._checker = Checker(trusted.policy, trusted.rules)
 
     @classmethod
-    def load(cls, site: str | None = None, *, workspaces: Mapping[str, str] | None = None) -> Self:
+    def load(
+        cls, site: str | None = None, *, workspaces: Mapping[str, str] | None = None, caller: str | None = None
+    ) -> Self:
         """Return the gate of a site file, of the one found in the usual places, or of the built-in site.
 
-        ``workspaces`` sets the root of named workspaces for this process, as a driver does for a fresh checkout.
+        ``workspaces`` sets the root of named workspaces for this process, as a driver does for a fresh checkout;
+        ``caller`` is the kind of driver that asks, of those for which the site has one profile each.
         ``ReadError`` if a trusted file is wrong or could have been written by somebody else.
         """
         from .trusted import load
 
-        return cls(load(site, {} if workspaces is None else workspaces))
+        return cls(load(site, {} if workspaces is None else workspaces), caller)
 
     @property
     def policy(self) -> Policy:
@@ -101,7 +104,7 @@ class Gate:
 
     def reviewing(self, profile: str, vector: tuple[str, ...], *, toolchains: tuple[str, ...] = ()) -> Gate:
         """Return a gate for what a person typed and so reviewed: ``exec``'s vector, and directories that it may see."""
-        return Gate(self._trusted.reviewing(profile, vector, toolchains))
+        return Gate(self._trusted.reviewing(profile, vector, toolchains), self._caller)
 
     def check(
         self,
@@ -281,6 +284,7 @@ class Gate:
             caller_env=caller_env,
             extra_path=extra_path,
             site_file=self._trusted.site_file,
+            caller=self._caller,
         )
 
 

@@ -48,14 +48,29 @@ def adapter_profile_not_allowed(view: View) -> Iterator[Finding]:
 
 
 def profile_not_activatable(view: View) -> Iterable[Finding] | Unknown:
-    """A profile whose required evidence is not on this host."""
+    """A profile whose required evidence is not on this host, or with claims that no launcher can prove yet."""
     if isinstance(view.profile, Absent):
         return ()
     evidence = view.facts.evidence
     if isinstance(evidence, Unknown):
         return evidence
-    missing = tuple(kind for kind in view.profile.activation.requires if kind not in evidence)
-    return tuple(Finding(field="profile", found=f"no evidence `{kind}` on this host", allowed=()) for kind in missing)
+    missing = [
+        f"no evidence `{kind}` on this host" for kind in view.profile.activation.requires if kind not in evidence
+    ]
+    if view.profile.proves:
+        missing.append(f"claims that no launcher here proves: {', '.join(view.profile.proves)}")
+    return tuple(Finding(field="profile", found=found, allowed=()) for found in missing)
+
+
+def caller_profile_mismatch(view: View) -> Iterator[Finding]:
+    """A driver of a kind that the site binds to another profile, or that it does not know."""
+    caller, callers = view.facts.caller, view.site.callers
+    if isinstance(caller, (Absent, Unknown)) or isinstance(view.profile, Absent):
+        return
+    if caller not in callers:
+        yield Finding(field="caller", found=caller, allowed=tuple(sorted(callers)))
+    elif callers[caller] != view.profile.id:
+        yield Finding(field="profile", found=f"{view.profile.id} for {caller}", allowed=(callers[caller],))
 
 
 def request_field_not_taken(view: View) -> Iterator[Finding]:
@@ -108,6 +123,7 @@ FUNCTIONS = (
     profile_not_activated,
     adapter_profile_not_allowed,
     profile_not_activatable,
+    caller_profile_mismatch,
     request_field_not_taken,
     approval_mismatch,
     approver_not_allowed,

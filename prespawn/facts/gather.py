@@ -60,6 +60,7 @@ def gather(
     extra_path: tuple[str, ...] = (),
     site_file: str | None = None,
     memo: MutableMapping[str, object] | None = None,
+    caller: str | None = None,
 ) -> Held:
     """Look at the host for one declaration; the caller closes what is returned.
 
@@ -69,7 +70,7 @@ def gather(
     kinds that this host has for the profile.
     ``caller_env`` holds the variables that the operator passed on by name, ``extra_path`` directories (absolute, or
     relative to the workspace) in which programs are looked for first, ``site_file`` the resolved path of the site's
-    file, and ``memo`` what earlier looks wrote down (digests are added to it).
+    file, ``memo`` what earlier looks wrote down (digests are added to it), and ``caller`` the kind of driver that asks.
     """
     held = Held()
     try:
@@ -77,6 +78,7 @@ def gather(
         gathering = _Gathering(held, look, declaration, policy)
         held.facts = Facts(
             declaration=declaration.digest, now=now, run_id_used=_any(run_id_used), evidence=_any(evidence),
+            caller=ABSENT if caller is None else caller,
             **gathering.of_places(site_file, registry),
             **gathering.of_execution(launchers, always, {} if caller_env is None else caller_env, extra_path),
         )  # fmt: skip
