@@ -10,6 +10,7 @@ from __future__ import annotations
 from prespawn.policy.filters import NO_FILTER
 from prespawn.policy.known import Absent
 
+from .contract import contract_of
 from .facts import ReplayedFacts
 from .plan import _SEAL, ApprovedPlan, Bind, Identity, Plan
 from .selection import profile_of
@@ -93,6 +94,7 @@ def _parts(
         "limits": profile.limits,
         "log": None,
         "filter": filter,
+        "contract": contract_of(declaration),
     }
 
 

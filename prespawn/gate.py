@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
+    from prespawn.checker.contract import ContractResult
     from prespawn.checker.facts import AttestationFact, Facts, ReplayedFacts, WorkspaceFact
     from prespawn.checker.verdict import Blocker
     from prespawn.policy.bundle import Policy
@@ -64,11 +65,14 @@ class Run(Record):
     """What became of a launch: ``outcome`` is None where something stood in its way, and ``verdict`` says what.
 
     Of a run that was released it is the verdict on the held process, with the strength of what was seen of it.
+    ``contract`` is what came of its file contract, None where nothing of its work ran; how it exited says nothing of
+    that.
     """
 
     run_id: str | None
     verdict: Verdict
     outcome: Outcome | None
+    contract: ContractResult | None = None
 
 
 class Gate:
@@ -233,7 +237,9 @@ class Gate:
             return self._checker.check(declaration, facts, phase="launch", approval=given, checked=workspace)
 
         ended = started(plan, self._trusted.state_dir, held, streams, cancel, judge)
-        return Run(run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome)
+        return Run(
+            run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome, contract=ended.contract
+        )  # fmt: skip
 
     @property
     def remedies(self) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from prespawn.policy.record import Record
 
 from . import outcome as ends
 from . import supervise
+from .contract import Watch
 from .process import boot_id, start_time
 from .receipts import Receipts, attestation_receipt, launch_receipt
 from .registry import Registry
@@ -31,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from prespawn.checker.contract import ContractResult
     from prespawn.checker.facts import AttestationFact
     from prespawn.checker.plan import ApprovedPlan
     from prespawn.checker.verdict import Verdict
@@ -46,10 +48,14 @@ if TYPE_CHECKING:
 
 
 class Ended(Record):
-    """How a run ended; ``verdict`` is the one on its held process, None where it was never held."""
+    """How a run ended; ``verdict`` is the one on its held process, None where it was never held.
+
+    ``contract`` is what came of its file contract, None where nothing of its work ran.
+    """
 
     outcome: Outcome
     verdict: Verdict | None
+    contract: ContractResult | None
 
 
 def started(
@@ -78,6 +84,8 @@ class _Launch:
         self.look: Look
         self.receipt = ""  # the digest of the last one
         self.verdict: Verdict | None = None
+        self.contract: ContractResult | None = None
+        self.watch = Watch(plan, held.workspace)
 
     def run(self, streams: Streams | None, cancel: int | None) -> Ended:
         text = launch_receipt(self.plan, int(time.time()))
@@ -93,11 +101,16 @@ class _Launch:
             how = failed.id if isinstance(failed, HostError) else "interrupted"
             self.registry.never_started(self.plan.run_id, {**_end(how), **self._last_receipt()})
             raise
+        self.contract = self.watch.end(outcome)
         self._settle(outcome)
-        return Ended(outcome=outcome, verdict=self.verdict)
+        return Ended(outcome=outcome, verdict=self.verdict, contract=self.contract)
 
     def prepare(self, told: Invocation) -> None:
-        """Make ready to look, while bubblewrap is at work: time to import what nothing before the start needs."""
+        """Look at the workspace, and make ready to look at the run, while bubblewrap is at work.
+
+        It is also the time to import what nothing before the start needs.
+        """
+        self.watch.begin()
         from .attest import Look
 
         self.look = Look(self.plan, told, workspace=self.held.workspace, runtime=self.held.runtime)
@@ -128,6 +141,8 @@ class _Launch:
                 end[name] = value
         if self.verdict is not None:
             end["level"] = self.verdict.level.earned
+        if self.contract is not None:
+            end["contract"] = self.contract.result
         self.registry.ended(self.plan.run_id, end)
 
     def _last_receipt(self) -> dict[str, str]:
