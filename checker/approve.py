@@ -13,7 +13,7 @@ from prespawn.policy.known import Absent
 from .contract import contract_of
 from .facts import ReplayedFacts
 from .plan import _SEAL, ApprovedPlan, Bind, Identity, Plan
-from .selection import profile_of
+from .selection import profile_of, workspace_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .verdict import Verdict
 
 WORKSPACE = "/workspace"
+TYPED = "command-line"  # the origin of an approval that was given by typing the command itself
 INNER_ID = 1000  # what the worker sees as its own uid and gid, whoever it is on the host
 
 
@@ -55,6 +56,8 @@ def approve(
         raise ValueError("a plan to be started is made from a verdict that took the approval into account")
     decided = {"origin": approval.origin, "operator": approval.operator, "accepted": list(verdict.accepted)}
     parts = _parts(declaration, policy, facts, verdict, run_id, values, search_path, filter)
+    if approval.origin == TYPED and isinstance(declaration.log_path, Absent):
+        parts["log"] = None  # whoever typed it reads what it says
     return ApprovedPlan(seal=_SEAL, approval=decided, **parts)
 
 
@@ -92,10 +95,20 @@ def _parts(
         "environment": tuple(sorted({**profile.environment.fixed, **values}.items())),
         "search_path": tuple(search_path),
         "limits": profile.limits,
-        "log": None,
+        "log": _log(declaration, policy, profile, run_id),
         "filter": filter,
         "contract": contract_of(declaration),
     }
+
+
+def _log(declaration: Declaration, policy: Policy, profile: Profile, run_id: str) -> str | None:
+    """Return where the log will stand below the state directory: as declared, else by the run's id."""
+    if profile.output.log == "none":
+        return None
+    if isinstance(declaration.log_path, str):
+        return declaration.log_path
+    workspace = workspace_of(declaration, policy.site)
+    return None if workspace is None else f"{workspace.reports}/{run_id}.log"
 
 
 def _is_named(filter: Filter | None, profile: Profile, facts: Facts) -> bool:

@@ -876,6 +876,19 @@ TABLES: dict[str, Any] = {
                                         ('null',),
                                     ),
                                 ),
+                                'log': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'path': (True, (('string', None, None, 1, 4096, None),)),
+                                                'kind': (True, (('string', None, ('worker', 'lifecycle'), 0, None, None),)),
+                                            },
+                                        ),
+                                        ('null',),
+                                    ),
+                                ),
                             },
                         ),
                         ('null',),

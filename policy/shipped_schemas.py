@@ -1364,6 +1364,27 @@ FIELDS: dict[str, Any] = {
                     },
                     'meta': {'doc': "The worker's program as it was checked; null where the host has no file of it."},
                 },
+                'log': {
+                    'type': 'dict',
+                    'required': True,
+                    'nullable': True,
+                    'schema': {
+                        'path': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 4096,
+                            'meta': {'doc': 'Below the state directory.'},
+                        },
+                        'kind': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['worker', 'lifecycle'],
+                            'meta': {'doc': 'Whose words stand in it.'},
+                        },
+                    },
+                    'meta': {'doc': "Where the run's log stands; null where it has none."},
+                },
             },
             'meta': {'doc': 'In a launch receipt: what is about to be started. Written before anything is.'},
         },

@@ -36,7 +36,7 @@ from .words import blocker_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Self
 
     from prespawn.checker.contract import ContractResult
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from prespawn.policy.filters import Filter
 
     from .facts import Held
+    from .follow import Progress
     from .outcome import Outcome
     from .pumps import Streams
     from .trusted import Trusted
@@ -240,6 +241,15 @@ class Gate:
         return Run(
             run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome, contract=ended.contract
         )  # fmt: skip
+
+    def follow(self, run_id: str) -> Iterator[Progress]:
+        """Yield state and bytes of one of this site's runs, now and at every change, until it has ended.
+
+        Any process of the site's owner may follow; nothing of the run waits for it. ``InputError`` ``run-unknown``.
+        """
+        from .follow import follow
+
+        return follow(self._trusted.state_dir, run_id)
 
     @property
     def remedies(self) -> Mapping[str, str]:

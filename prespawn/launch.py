@@ -23,9 +23,11 @@ from . import outcome as ends
 from . import supervise
 from .contract import Watch
 from .process import boot_id, start_time
+from .pumps import Streams
 from .receipts import Receipts, attestation_receipt, launch_receipt
 from .registry import Registry
-from .trusted_path import state_directory
+from .run_log import RunLog
+from .trusted_path import state_directory, tell
 from .words import blocker_difference
 
 TYPE_CHECKING = False
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from .facts import Held
     from .hold import Ready
     from .outcome import Outcome
-    from .pumps import Streams
 
     Judge = Callable[[AttestationFact], Verdict]
 
@@ -71,7 +72,7 @@ def started(
     try:
         registry = Registry.open(directory)
         with registry, Receipts.open(directory) as receipts:
-            return _Launch(plan, held, registry, receipts, judge).run(streams, cancel)
+            return _Launch(plan, held, registry, receipts, judge, directory).run(streams, cancel)
     finally:
         os.close(directory)
 
@@ -79,8 +80,11 @@ def started(
 class _Launch:
     """One launch, and what of it has been written down so far."""
 
-    def __init__(self, plan: ApprovedPlan, held: Held, registry: Registry, receipts: Receipts, judge: Judge) -> None:
+    def __init__(
+        self, plan: ApprovedPlan, held: Held, registry: Registry, receipts: Receipts, judge: Judge, directory: int
+    ) -> None:
         self.plan, self.held, self.registry, self.receipts, self.judge = plan, held, registry, receipts, judge
+        self.directory = directory  # the state directory
         self.look: Look
         self.receipt = ""  # the digest of the last one
         self.verdict: Verdict | None = None
@@ -94,15 +98,20 @@ class _Launch:
         try:
             self._write(text)
             opened = _opened(self.plan, self.held)
-            outcome = supervise.run(
-                self.plan, streams, opened=opened, cancel=cancel, meanwhile=self.prepare, on_held=self.judged
-            )
+            with RunLog.create(self.plan, self.directory, self.held) as log:
+                log.line("reserved", int(time.time()), run_id=self.plan.run_id)
+                outcome = supervise.run(
+                    self.plan, log.streams(streams or Streams()),
+                    opened=opened, cancel=cancel, meanwhile=self.prepare, on_held=self.judged,
+                )  # fmt: skip
+                log.line("ended", int(time.time()), how=outcome.how)
         except BaseException as failed:
             how = failed.id if isinstance(failed, HostError) else "interrupted"
             self.registry.never_started(self.plan.run_id, {**_end(how), **self._last_receipt()})
             raise
         self.contract = self.watch.end(outcome)
         self._settle(outcome)
+        tell(self.directory)
         return Ended(outcome=outcome, verdict=self.verdict, contract=self.contract)
 
     def prepare(self, told: Invocation) -> None:
@@ -125,6 +134,7 @@ class _Launch:
         if not verdict.allowed:
             raise _shortfall(verdict)
         self.registry.started(plan.run_id, {**_start(process), "receipt": self.receipt})
+        tell(self.directory)
 
     def _write(self, text: str) -> None:
         self.receipts.write(text)

@@ -96,6 +96,7 @@ def launch_receipt(plan: Plan, at: int) -> str:
         "approval": {name: plan.approval[name] for name in ("origin", "operator", "accepted")},
         "runtime": {name: getattr(runtime, name) for name in ("name", "path", "version", "digest")},
         "program": None if isinstance(program, Absent) else {"device": program.device, "inode": program.inode},
+        "log": None if plan.log is None else {"path": plan.log, "kind": plan.profile.output.log},
     }
     return _text(LAUNCH, plan.run_id, None, at, body)
 

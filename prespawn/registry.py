@@ -169,6 +169,11 @@ class Registry:
             return cls._opened(place)
 
     @classmethod
+    def open_to_read(cls, place: Place) -> Registry:
+        """Open the registry that is at a place, only to be asked."""
+        return cls._opened(place, to_read=True)
+
+    @classmethod
     def _opened(cls, place: Place, *, to_read: bool = False) -> Registry:
         from .registry_file import RegistryFile  # SQLite costs 3 ms at every start
 

@@ -129,6 +129,17 @@ def run(**options: Any) -> int:
     return preview(**options)
 
 
+@command("follow", short_help="Show a run while it goes on.")
+@click.argument("run_id", metavar="RUN")
+@SITE
+@FORMAT
+def follow(**options: Any) -> int:
+    """Print state and bytes of the run RUN, now and at every change, until it has ended."""
+    from .follow import run as followed
+
+    return followed(**options)
+
+
 @command("explain", short_help="Say what a blocker means.")
 @click.argument("id", shell_complete=_ids)
 @FORMAT
