@@ -28,7 +28,7 @@ from prespawn.policy.filters import NO_FILTER, shipped_filter
 from prespawn.policy.known import ABSENT, Absent
 from prespawn.policy.record import Record
 
-from .enforcers import ALWAYS, LAUNCHERS
+from .enforcers import ALWAYS, LAUNCHERS, LOCAL
 from .facts import gather
 from .facts.environment import values
 from .registry import generated_run_id, standing
@@ -134,7 +134,7 @@ class Gate:
     def preview(self, checked: Checked, *, run_id: str = "preview") -> tuple[str, ...]:
         """Return the command line that an approved run would amount to, environment values left out."""
         from prespawn.checker.approve import draft
-        from prespawn.launchers.bwrap import described, invocation
+        from prespawn.launchers import bwrap, local
 
         declaration = checked.declaration
         if declaration is None:
@@ -145,7 +145,9 @@ class Gate:
                 run_id=run_id, values=self._values(declaration, {}), search_path=held.search_path,
                 filter=self._filter(declaration, held.facts),
             )  # fmt: skip
-        return described(invocation(plan))
+        if plan.launcher == LOCAL:
+            return local.described(local.invocation(plan))
+        return bwrap.described(bwrap.invocation(plan))
 
     def approval(
         self, checked: Verdict, *, operator: str, reason: str,

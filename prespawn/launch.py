@@ -19,9 +19,10 @@ from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.errors import HostError, ShortfallError
 from prespawn.policy.record import Record
 
+from . import host_run, supervise
 from . import outcome as ends
-from . import supervise
 from .contract import Watch
+from .enforcers import LOCAL
 from .process import boot_id, start_time
 from .pumps import Streams
 from .receipts import Receipts, attestation_receipt, launch_receipt
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .attest import Look
     from .facts import Held
     from .hold import Ready
+    from .host_run import Waiting
     from .outcome import Outcome
 
     Judge = Callable[[AttestationFact], Verdict]
@@ -100,10 +102,7 @@ class _Launch:
             opened = _opened(self.plan, self.held)
             with RunLog.create(self.plan, self.directory, self.held) as log:
                 log.line("reserved", int(time.time()), run_id=self.plan.run_id)
-                outcome = supervise.run(
-                    self.plan, log.streams(streams or Streams()),
-                    opened=opened, cancel=cancel, meanwhile=self.prepare, on_held=self.judged,
-                )  # fmt: skip
+                outcome = self._supervised(log.streams(streams or Streams()), opened, cancel)
                 log.line("ended", int(time.time()), how=outcome.how)
         except BaseException as failed:
             how = failed.id if isinstance(failed, HostError) else "interrupted"
@@ -113,6 +112,21 @@ class _Launch:
         self._settle(outcome)
         tell(self.directory)
         return Ended(outcome=outcome, verdict=self.verdict, contract=self.contract)
+
+    def _supervised(self, streams: Streams, opened: dict[str, int], cancel: int | None) -> Outcome:
+        if self.plan.launcher == LOCAL:
+            self.watch.begin()
+            return host_run.run(self.plan, streams, opened=opened, cancel=cancel, on_held=self.waiting)
+        return supervise.run(
+            self.plan, streams, opened=opened, cancel=cancel, meanwhile=self.prepare, on_held=self.judged
+        )
+
+    def waiting(self, process: Waiting) -> None:
+        """Write down which process of the host waits; nothing of the kernel's records is claimed of it."""
+        pid = process.payload
+        start: dict[str, str | int] = {"pid": pid, "start_time": start_time(pid), "boot_id": boot_id()}
+        self.registry.started(self.plan.run_id, {**start, "started_at": int(time.time())})
+        tell(self.directory)
 
     def prepare(self, told: Invocation) -> None:
         """Look at the workspace, and make ready to look at the run, while bubblewrap is at work.
