@@ -106,7 +106,7 @@ RULES: dict[str, Any] = {
     'approver-not-allowed': {
         'id': 'approver-not-allowed',
         'boundary': 'policy',
-        'title': 'the driver approved a run that the site does not let it approve',
+        'title': 'whoever approved the run is not one whom the site lets approve it',
         'portable': False,
         'status': 'active',
         'phase': 'execute',
@@ -115,7 +115,7 @@ RULES: dict[str, Any] = {
         'unless': ['approval-missing'],
         'when': 'function',
         'report': {'field': 'approval.origin', 'found': '', 'allowed': []},
-        'remedy': "have an operator approve the run, or have the site's owner set `driver_may_approve`",
+        'remedy': "have an operator of another user approve the run, or have the site's owner change who may (`approvals`)",
     },
     'attestation-mismatch': {
         'id': 'attestation-mismatch',
@@ -1470,7 +1470,7 @@ DIGESTS: dict[str, Any] = {
     'approval-mismatch': 'sha256:557e2abda411d630e685462378302226374f63e9c85eba354e841c3e3c41ece3',
     'approval-missing': 'sha256:d716de4aa0f6020b902aad44006f757d7b7af364ca7dcf27f5d95884252332a9',
     'approval-used': 'sha256:112bf8a736224f5224c90ee49482b2722241efb167969f96344278ba2a3018b5',
-    'approver-not-allowed': 'sha256:f688730c0d37127b2dbddf68795e962cbe540b8526741685edab1f451a22c414',
+    'approver-not-allowed': 'sha256:0e0d166670aa126f520d7b7542044a1497690334dd48212d8de4045ba2b2d449',
     'attestation-mismatch': 'sha256:b016896ff4cf59f129ea3486e2d3a8b618f2f629ef4769f82a5e7a565b9f1efc',
     'bwrap-missing': 'sha256:5a0d86eca5531e7a2680d5fbb20d4493cd3cabe29ae4e32ee3f67d4685524666',
     'bwrap-unreachable': 'sha256:d9f77564d22aa57dbe8e57294554d7ed64fd99d4c51ef2b62ff3847dd22a4dab',
@@ -1549,4 +1549,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:c78b75107b85c6c8d9db00838d693da00067fb1405d97be768602205cd14ae06'
+DIGEST: str = 'sha256:91e994ea0b8f042c743c63a3d2dc251a51ad670373830d7c4d023e442e262ff5'

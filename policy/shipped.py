@@ -61,7 +61,9 @@ TABLES: dict[str, Any] = {
             'dict',
             {
                 'prespawn': (True, (('string', None, ('approval/v1',), 0, None, None),)),
-                'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None), ('null',))),
+                'origin': (False, (('string', None, ('operator', 'driver'), 0, None, None),), 'operator'),
                 'digests': (
                     True,
                     (
@@ -76,6 +78,7 @@ TABLES: dict[str, Any] = {
                     ),
                 ),
                 'operator': (True, (('string', '[^\\x00-\\x1f\\x7f]*', None, 1, 200, None),)),
+                'uid': (True, (('integer', 0, 4294967294),)),
                 'reason': (True, (('string', None, None, 1, 1000, None),)),
                 'approved_at': (True, (('integer', 0, 9007199254740991),)),
                 'expires_at': (True, (('integer', 1, 9007199254740991),)),
@@ -826,7 +829,20 @@ TABLES: dict[str, Any] = {
                                                         ),
                                                     ),
                                                 ),
+                                                'id': (
+                                                    True,
+                                                    (
+                                                        ('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),
+                                                        ('null',),
+                                                    ),
+                                                ),
+                                                'digest': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
                                                 'operator': (True, (('string', None, None, 1, 200, None),)),
+                                                'uid': (True, (('integer', 0, 9007199254740991),)),
+                                                'approver': (
+                                                    True,
+                                                    (('string', None, ('separate', 'same-user'), 0, None, None),),
+                                                ),
                                                 'accepted': (
                                                     True,
                                                     (
@@ -1512,6 +1528,7 @@ TABLES: dict[str, Any] = {
                                     ),
                                     'approvals',
                                 ),
+                                'owner': (False, (('integer', 0, 4294967294), ('null',)), None),
                                 'require_separate_approver': (False, (('boolean',),), False),
                                 'driver_may_approve': (False, (('string', None, ('blocker-free', 'nothing'), 0, None, None),), 'nothing'),
                                 'lifetime': (False, (('duration',),), 3600000),
@@ -1520,6 +1537,7 @@ TABLES: dict[str, Any] = {
                     ),
                     {
                         'directory': 'approvals',
+                        'owner': None,
                         'require_separate_approver': False,
                         'driver_may_approve': 'nothing',
                         'lifetime': 3600000,
@@ -1618,9 +1636,12 @@ AUTHORITY: dict[str, Any] = {
         'fields',
         {
             'prespawn': ('free',),
+            'id': ('equal',),
             'run_id': ('equal',),
+            'origin': ('equal',),
             'digests': ('fields', {'declaration': ('equal',), 'policy': ('equal',), 'blockers': ('equal',)}, None),
             'operator': ('equal',),
+            'uid': ('equal',),
             'reason': ('free',),
             'approved_at': ('higher', None),
             'expires_at': ('lower', None),
@@ -1767,6 +1788,7 @@ AUTHORITY: dict[str, Any] = {
                 'fields',
                 {
                     'directory': ('equal',),
+                    'owner': ('equal',),
                     'require_separate_approver': ('ordered', (True, False)),
                     'driver_may_approve': ('ordered', ('nothing', 'blocker-free')),
                     'lifetime': ('lower', 'duration'),
@@ -2234,6 +2256,7 @@ SITES: dict[str, Any] = {
         'callers': {},
         'approvals': {
             'directory': 'approvals',
+            'owner': None,
             'require_separate_approver': False,
             'driver_may_approve': 'blocker-free',
             'lifetime': 3600000,

@@ -100,11 +100,24 @@ FIELDS: dict[str, Any] = {
             'allowed': ['approval/v1'],
             'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        'run_id': {
+        'id': {
             'type': 'string',
             'required': True,
             'regex': '[a-z0-9][a-z0-9-]{0,62}',
-            'meta': {'doc': 'The run that is approved.', 'narrower': 'equal'},
+            'meta': {'doc': 'Its own name, which is that of its file; one id starts one run.', 'narrower': 'equal'},
+        },
+        'run_id': {
+            'type': 'string',
+            'required': True,
+            'nullable': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {'doc': 'The run that is approved; null where the parent assigns its id.', 'narrower': 'equal'},
+        },
+        'origin': {
+            'type': 'string',
+            'default': 'operator',
+            'allowed': ['operator', 'driver'],
+            'meta': {'doc': 'Who decided: a person, or the driver where the site lets it.', 'narrower': 'equal'},
         },
         'digests': {
             'type': 'dict',
@@ -137,7 +150,14 @@ FIELDS: dict[str, Any] = {
             'minlength': 1,
             'maxlength': 200,
             'regex': '[^\\x00-\\x1f\\x7f]*',
-            'meta': {'doc': 'Who decided.', 'narrower': 'equal'},
+            'meta': {'doc': 'Who decided, as a name.', 'narrower': 'equal'},
+        },
+        'uid': {
+            'type': 'integer',
+            'required': True,
+            'min': 0,
+            'max': 4294967294,
+            'meta': {'doc': 'Who decided, as the user that the file must belong to.', 'narrower': 'equal'},
         },
         'reason': {
             'type': 'string',
@@ -1297,12 +1317,37 @@ FIELDS: dict[str, Any] = {
                             'allowed': ['operator', 'command-line', 'driver'],
                             'meta': {'doc': 'How it came to be.'},
                         },
+                        'id': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+                            'meta': {'doc': 'Its own name; null for a command that was typed.'},
+                        },
+                        'digest': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of all that it says.'},
+                        },
                         'operator': {
                             'type': 'string',
                             'required': True,
                             'minlength': 1,
                             'maxlength': 200,
                             'meta': {'doc': 'Who decided.'},
+                        },
+                        'uid': {
+                            'type': 'integer',
+                            'required': True,
+                            'min': 0,
+                            'meta': {'doc': 'Whose decision it was on this host.'},
+                        },
+                        'approver': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['separate', 'same-user'],
+                            'meta': {'doc': "Whether that is another user than the run's own."},
                         },
                         'accepted': {
                             'type': 'list',
@@ -1833,6 +1878,7 @@ FIELDS: dict[str, Any] = {
             'type': 'dict',
             'default': {
                 'directory': 'approvals',
+                'owner': None,
                 'require_separate_approver': False,
                 'driver_may_approve': 'nothing',
                 'lifetime': 3600000,
@@ -1846,6 +1892,17 @@ FIELDS: dict[str, Any] = {
                     'meta': {
                         'form': 'a path, absolute or relative, without `.`, `..`, empty parts and control characters',
                         'doc': 'Where approvals are believed, absolute or relative to the state directory.',
+                        'narrower': 'equal',
+                    },
+                },
+                'owner': {
+                    'type': 'integer',
+                    'nullable': True,
+                    'default': None,
+                    'min': 0,
+                    'max': 4294967294,
+                    'meta': {
+                        'doc': "Whose approvals are believed there, as a uid; null for the caller's own and root's.",
                         'narrower': 'equal',
                     },
                 },

@@ -96,7 +96,8 @@ class _Launch:
     def run(self, streams: Streams | None, cancel: int | None) -> Ended:
         text = launch_receipt(self.plan, int(time.time()))
         receipt = digest_bytes(text.encode("ascii"))
-        self.registry.reserve(self.plan.run_id, {**_entry(self.plan), "receipt": receipt})
+        entry = {**_entry(self.plan), "receipt": receipt}
+        self.registry.reserve(self.plan.run_id, entry, approval=_approval(self.plan))
         try:
             self._write(text)
             opened = _opened(self.plan, self.held)
@@ -189,11 +190,18 @@ def _entry(plan: ApprovedPlan) -> dict[str, str | int]:
         "adapter": plan.adapter,
         "level": plan.level,
         "origin": str(plan.approval["origin"]),
+        "approval": str(plan.approval["digest"]),
         "parent_pid": os.getpid(),
         "parent_start_time": start_time(os.getpid()),
         "parent_boot_id": boot_id(),
         "reserved_at": int(time.time()),
     }
+
+
+def _approval(plan: ApprovedPlan) -> str | None:
+    """Return the id of the approval that this run uses up; what was typed is nothing that could be used again."""
+    id = plan.approval["id"]
+    return None if id is None else str(id)
 
 
 def _start(process: Ready) -> dict[str, str | int]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FORMAT, DIRECTORY = "receipt/v1", "receipts"
 LAUNCH, ATTESTATION = KINDS = ("launch", "attestation")  # in the order of one run
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPROVAL = ("id", "digest", "origin", "operator", "uid", "approver", "accepted")
 _APART = ("argv", "environment", "filter", "digests", "approval")  # of the plan: not said in its digest, or otherwise
 
 
@@ -93,7 +94,7 @@ def launch_receipt(plan: Plan, at: int) -> str:
         "profile": plan.profile.id,
         "adapter": plan.adapter,
         "level": plan.level,
-        "approval": {name: plan.approval[name] for name in ("origin", "operator", "accepted")},
+        "approval": {name: plan.approval[name] for name in _APPROVAL},
         "runtime": {name: getattr(runtime, name) for name in ("name", "path", "version", "digest")},
         "program": None if isinstance(program, Absent) else {"device": program.device, "inode": program.inode},
         "log": None if plan.log is None else {"path": plan.log, "kind": plan.profile.output.log},

@@ -54,7 +54,8 @@ STATES = (RESERVED, STARTED, ENDED, NEVER_STARTED, LOST)
 UNSETTLED = (RESERVED, STARTED)
 
 _USED = "SELECT 1 FROM run WHERE run_id = ?"
-_RESERVE = "INSERT INTO run VALUES (?, 'reserved', ?, NULL, NULL) ON CONFLICT (run_id) DO NOTHING"
+_SPENT = "SELECT 1 FROM run WHERE approval = ?"
+_RESERVE = "INSERT INTO run (run_id, state, entry, approval) VALUES (?, 'reserved', ?, ?) ON CONFLICT DO NOTHING"
 _ONE = "SELECT run_id, state, entry, start, finish FROM run WHERE run_id = ?"
 _UNSETTLED = "SELECT run_id, state, entry, start, finish FROM run WHERE state IN ('reserved', 'started') ORDER BY rowid"
 
@@ -193,6 +194,10 @@ class Registry:
         """Return whether a run with this id was ever reserved; what is no run id never was."""
         return isinstance(run_id, str) and is_run_id(run_id) and bool(self._file.rows(_USED, run_id))
 
+    def spent(self, approval: str) -> bool:
+        """Return whether the approval with this id has started a run."""
+        return bool(self._file.rows(_SPENT, approval))
+
     def assign_run_id(self, now: int) -> str:
         """Return a run id that is not used yet; only ``reserve`` takes it. ``now`` in Unix seconds."""
         run_id = generated_run_id(now)
@@ -200,17 +205,22 @@ class Registry:
             run_id = generated_run_id(now)
         return run_id
 
-    def reserve(self, run_id: str, entry: Mapping[str, Value]) -> None:
+    def reserve(self, run_id: str, entry: Mapping[str, Value], *, approval: str | None = None) -> None:
         """Take an id for ever and write down what is about to run (``ENTRY``), durable when this returns.
 
-        ``InputError`` ``run-id-invalid``, ``HostError`` ``run-id-reused``.
+        ``approval`` is the id of the one that is used up by this: both happen, or neither. ``InputError``
+        ``run-id-invalid``, ``HostError`` ``run-id-reused``, ``approval-used``.
         """
         if not is_run_id(run_id):
             allowed = "1 to 63 of `a` to `z`, `0` to `9` and `-`, not beginning with `-`"
             raise InputError("run-id-invalid", f"run_id is `{shown(str(run_id))}`; allowed here: {allowed}")
-        if not self._file.change(_RESERVE, run_id, ENTRY.text("entry", entry)):
+        if self._file.change(_RESERVE, run_id, ENTRY.text("entry", entry), approval):
+            return
+        if self.used(run_id):
             message = f"run_id is `{run_id}`, which the registry has already; allowed: an id that was never used"
             raise HostError("run-id-reused", f"{message}; leave `run_id` out to have one assigned")
+        message = f"approval `{shown(str(approval))}` has started a run already; allowed: one that was not used"
+        raise HostError("approval-used", f"{message}; ask the operator again")
 
     def started(self, run_id: str, start: Mapping[str, Value]) -> None:
         """Write down which process the run is (``START``).
@@ -301,3 +311,18 @@ def standing(state_dir: str, run_id: object) -> Standing:
     except HostError as error:
         unknown = Unknown(reason=str(error))
         return Standing(registry="corrupt" if error.id == "registry-corrupt" else unknown, run_id_used=unknown)
+
+
+def approval_spent(state_dir: str, approval: str) -> bool | Unknown:
+    """Look whether an approval has started a run, as ``standing`` looks: make nothing, raise nothing."""
+    try:
+        place = Place.look(state_dir)
+        if place is None:
+            return False
+        with place:
+            if not place.has_registry():
+                return False
+            with Registry._opened(place, to_read=True) as registry:
+                return registry.spent(approval)
+    except HostError as error:
+        return Unknown(reason=str(error))

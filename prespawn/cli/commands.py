@@ -117,13 +117,43 @@ def exec_(words: tuple[str, ...], **options: Any) -> int:
     return run(words, **options)
 
 
-@command("run", short_help="Preview a declaration.")
+@command("approve", short_help="Approve one run of a declaration.")
 @click.argument("file", type=click.Path())
+@click.option("--reason", required=True, metavar="TEXT", help="Why it may run.")
+@click.option("--accept", "accepts", multiple=True, metavar="ID", help="Accept this blocker once, which is unknown.")
+@click.option("--lifetime", metavar="TIME", help="How long the approval lasts, as `30m`. Else as the site says.")
+@click.option("--facts", metavar="FILE", help="Judge on the facts that the driver recorded, and not on this user's.")
 @SITE
 @WORKSPACE
 @FORMAT
-def run(**options: Any) -> int:
-    """Preview the declaration FILE: its verdict, and the exact invocation. Nothing is started."""
+def approve(**options: Any) -> int:
+    """Approve one run of the declaration FILE, as it is now and with the verdict that it has now.
+
+    The approval is written into the site's approvals directory in your name. It starts one run, and nothing else.
+    """
+    from .approve import run as approved
+
+    return approved(**options)
+
+
+@command("run", short_help="Preview a declaration, or run it.")
+@click.argument("file", type=click.Path())
+@click.option("--execute", is_flag=True, help="Run it, if it says `execute: true` and was approved.")
+@click.option("--approval", metavar="ID", help="Which approval, by id or file. Else the latest that fits.")
+@SITE
+@WORKSPACE
+@FORMAT
+def run(execute: bool, approval: str | None, **options: Any) -> int:
+    """Preview the declaration FILE: its verdict, and the exact invocation. With `--execute`, run it.
+
+    A run ends with 0 if it ended well: its command exited with 0 and the file contract was kept; else with 6.
+    """
+    if execute:
+        from .run import run as executed
+
+        return executed(approval=approval, **options)
+    if approval is not None:
+        raise click.UsageError("`--approval` is for a run, and this is a preview; add `--execute`")
     from .preview import run as preview
 
     return preview(**options)

@@ -54,7 +54,7 @@ def launched(home: str, words: tuple[str, ...], launcher: Callable[[Plan], Invoc
         "declared_files": [], "env_keys": ["TZ"], "execution": {"argv": list(words)}, "execute": True,
         "file_contract": {"mode": "mutation", "allowed_paths": ["**"]},
     }  # fmt: skip
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"uid": os.geteuid()}
     try:
         with mock.patch("prespawn.supervise.invocation", launcher):
             run = gate.launch_typed(declaration, operator="ada", streams=Streams(), caller_env={"TZ": os.environ["TZ"]})
@@ -109,7 +109,9 @@ def test_run_that_is_what_its_plan_means_is_attested_and_recorded(sandbox: Sandb
     assert seen["verdict"]["blockers"] == []
     assert seen["verdict"]["level"] == {"requested": "logical", "earned": "logical", "attainable": "logical"}
     launch, attestation = seen["chain"]
-    assert launch["launch"]["approval"] == {"origin": "command-line", "operator": "ada", "accepted": []}
+    decided = launch["launch"]["approval"]
+    assert (decided["id"], decided["origin"], decided["operator"]) == (None, "command-line", "ada")
+    assert (decided["uid"], decided["approver"], decided["accepted"]) == (seen["uid"], "same-user", [])
     assert launch["launch"]["runtime"]["path"] in runtimes.bubblewraps()
     held = attestation["attestation"]
     assert (held["allowed"], held["differences"], held["level"]) == (True, [], seen["verdict"]["level"])

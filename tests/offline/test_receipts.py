@@ -42,7 +42,10 @@ SEEN = Seen(
 
 
 def plan(run_id: str = "run-1", **changes: Any) -> ApprovedPlan:
-    approval = {"origin": "operator", "operator": "ada", "accepted": ["limit-not-enforceable"]}
+    approval = {
+        "id": "d1ge57-5a17", "digest": digest_bytes(b"approval"), "origin": "operator", "operator": "ada", "uid": 1001,
+        "approver": "separate", "accepted": ["limit-not-enforceable"],
+    }  # fmt: skip
     return plans.plan(run_id=run_id, digests=DIGESTS, approval=approval, **changes)
 
 
@@ -96,7 +99,7 @@ def test_launch_receipt_names_what_was_decided_and_what_is_about_to_start() -> N
     body = launch["launch"]
     assert body["digests"] == {**DIGESTS, "plan": plan_digest(of), "argv": digest_bytes(b'["true"]')}
     assert body["runtime"] == {"name": "bwrap", "path": "/usr/bin/bwrap", "version": None, "digest": None}
-    assert body["approval"] == {"origin": "operator", "operator": "ada", "accepted": ["limit-not-enforceable"]}
+    assert body["approval"] == dict(of.approval)
     assert body["program"] == {"device": os.stat("/bin/sh").st_dev, "inode": os.stat("/bin/sh").st_ino}
 
 
