@@ -781,7 +781,7 @@ TABLES: dict[str, Any] = {
             'dict',
             {
                 'prespawn': (True, (('string', None, ('receipt/v1',), 0, None, None),)),
-                'kind': (True, (('string', None, ('launch', 'attestation'), 0, None, None),)),
+                'kind': (True, (('string', None, ('launch', 'attestation', 'terminal'), 0, None, None),)),
                 'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
                 'previous': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None), ('null',))),
                 'at': (True, (('integer', 0, 9007199254740991),)),
@@ -1262,6 +1262,93 @@ TABLES: dict[str, Any] = {
                                             ),
                                             0,
                                             16,
+                                        ),
+                                    ),
+                                ),
+                            },
+                        ),
+                        ('null',),
+                    ),
+                ),
+                'terminal': (
+                    True,
+                    (
+                        (
+                            'dict',
+                            {
+                                'state': (True, (('string', None, ('ended', 'never-started', 'lost'), 0, None, None),)),
+                                'exit': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'how': (True, (('string', None, None, 1, 128, None),)),
+                                                'status': (True, (('integer', 0, 9007199254740991), ('null',))),
+                                                'signal': (True, (('integer', 1, 9007199254740991), ('null',))),
+                                                'stage': (True, (('string', None, None, 0, 64, None), ('null',))),
+                                                'ceiling': (True, (('string', None, None, 0, 64, None), ('null',))),
+                                                'bytes': (True, (('integer', 0, 9007199254740991), ('null',))),
+                                            },
+                                        ),
+                                    ),
+                                ),
+                                'contract': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'result': (
+                                                    True,
+                                                    (
+                                                        (
+                                                            'string',
+                                                            None,
+                                                            ('kept', 'violated', 'unknown'),
+                                                            0,
+                                                            None,
+                                                            None,
+                                                        ),
+                                                    ),
+                                                ),
+                                                'seen': (
+                                                    True,
+                                                    (
+                                                        (
+                                                            'string',
+                                                            None,
+                                                            ('kernel', 'compared', 'nobody'),
+                                                            0,
+                                                            None,
+                                                            None,
+                                                        ),
+                                                    ),
+                                                ),
+                                                'violations': (True, (('integer', 0, 9007199254740991),)),
+                                                'changes': (
+                                                    True,
+                                                    (
+                                                        ('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),
+                                                        ('null',),
+                                                    ),
+                                                ),
+                                            },
+                                        ),
+                                        ('null',),
+                                    ),
+                                ),
+                                'level': (True, (('string', None, None, 1, 64, None), ('null',))),
+                                'accepted': (True, (('list', (('string', None, None, 1, 128, None),), 0, 200, False),)),
+                                'unwritten': (
+                                    True,
+                                    (
+                                        (
+                                            'list',
+                                            (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),),
+                                            0,
+                                            1,
+                                            False,
                                         ),
                                     ),
                                 ),

@@ -1226,7 +1226,7 @@ FIELDS: dict[str, Any] = {
         'kind': {
             'type': 'string',
             'required': True,
-            'allowed': ['launch', 'attestation'],
+            'allowed': ['launch', 'attestation', 'terminal'],
             'meta': {'doc': 'Which step of the run it records.'},
         },
         'run_id': {'type': 'string', 'required': True, 'regex': '[a-z0-9][a-z0-9-]{0,62}', 'meta': {'doc': 'The run.'}},
@@ -1696,6 +1696,132 @@ FIELDS: dict[str, Any] = {
             },
             'meta': {
                 'doc': 'In an attestation receipt: what was seen of the held run, by strength. Written before it is released.',
+            },
+        },
+        'terminal': {
+            'type': 'dict',
+            'required': True,
+            'nullable': True,
+            'schema': {
+                'state': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['ended', 'never-started', 'lost'],
+                    'meta': {'doc': 'Seen to end, never begun, or with an end that nobody saw.'},
+                },
+                'exit': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'how': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 128,
+                            'meta': {'doc': 'The cause of the end, in a word.'},
+                        },
+                        'status': {
+                            'type': 'integer',
+                            'required': True,
+                            'nullable': True,
+                            'min': 0,
+                            'meta': {'doc': 'The exit status, where there was one.'},
+                        },
+                        'signal': {
+                            'type': 'integer',
+                            'required': True,
+                            'nullable': True,
+                            'min': 1,
+                            'meta': {'doc': 'The signal that ended it, where one was seen.'},
+                        },
+                        'stage': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'maxlength': 64,
+                            'meta': {'doc': 'How far a run came whose program never ran.'},
+                        },
+                        'ceiling': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'maxlength': 64,
+                            'meta': {'doc': 'The limit that it was cut at.'},
+                        },
+                        'bytes': {
+                            'type': 'integer',
+                            'required': True,
+                            'nullable': True,
+                            'min': 0,
+                            'meta': {'doc': 'What it wrote; null where nobody counted.'},
+                        },
+                    },
+                    'meta': {'doc': 'How it exited; that says nothing of the other two results.'},
+                },
+                'contract': {
+                    'type': 'dict',
+                    'required': True,
+                    'nullable': True,
+                    'schema': {
+                        'result': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['kept', 'violated', 'unknown'],
+                            'meta': {'doc': 'What came of it.'},
+                        },
+                        'seen': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['kernel', 'compared', 'nobody'],
+                            'meta': {'doc': 'What shows that.'},
+                        },
+                        'violations': {
+                            'type': 'integer',
+                            'required': True,
+                            'min': 0,
+                            'meta': {'doc': 'How many paths changed that it does not cover.'},
+                        },
+                        'changes': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {
+                                'doc': "Digest of the list of them, names being the worker's own words; null without any.",
+                            },
+                        },
+                    },
+                    'meta': {
+                        'doc': 'What came of the file contract; null where nothing of the work ran or nobody was left to compare.',
+                    },
+                },
+                'level': {
+                    'type': 'string',
+                    'required': True,
+                    'nullable': True,
+                    'minlength': 1,
+                    'maxlength': 64,
+                    'meta': {'doc': 'The level that was earned; null where nothing was held and judged.'},
+                },
+                'accepted': {
+                    'type': 'list',
+                    'required': True,
+                    'maxlength': 200,
+                    'schema': {'type': 'string', 'minlength': 1, 'maxlength': 128},
+                    'meta': {'doc': 'Unknown blockers that were accepted for this run.'},
+                },
+                'unwritten': {
+                    'type': 'list',
+                    'required': True,
+                    'maxlength': 1,
+                    'schema': {'type': 'string', 'regex': 'sha256:[0-9a-f]{64}'},
+                    'meta': {
+                        'doc': 'Receipts that the registry names and that were never written, the parent having been killed before.',
+                    },
+                },
+            },
+            'meta': {
+                'doc': 'In a terminal receipt: how the run ended. The last one, and written by `recover` where the parent could not.',
             },
         },
     },

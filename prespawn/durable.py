@@ -13,6 +13,7 @@ from .process import is_alive, start_time
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _END = ".new"
+_COMPANIONS = ("", "-wal", "-shm", "-journal")  # what SQLite makes beside a file
 
 
 def write_new(directory: int, name: str, content: bytes, mode: int = 0o600) -> None:
@@ -29,7 +30,11 @@ def write_new(directory: int, name: str, content: bytes, mode: int = 0o600) -> N
         os.link(fresh, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     finally:
         os.unlink(fresh, dir_fd=directory)
-    os.fsync(directory)
+    try:
+        os.fsync(directory)
+    except OSError:
+        os.unlink(name, dir_fd=directory)  # a name that may not last is none
+        raise
 
 
 def write_whole(file: int, content: bytes) -> None:
@@ -45,7 +50,7 @@ def unfinished(name: str) -> str:
 
 def sweep(directory: int) -> tuple[str, ...]:
     """Take away what writers that are gone have left unfinished, and return the names, sorted."""
-    left = sorted(name for name in os.listdir(directory) if name.endswith(_END) and not _is_being_made(name))
+    left = sorted(name for name in os.listdir(directory) if _END in name and not _is_being_made(name))
     for name in left:
         os.unlink(name, dir_fd=directory)
     return tuple(left)
@@ -53,6 +58,8 @@ def sweep(directory: int) -> tuple[str, ...]:
 
 def _is_being_made(name: str) -> bool:
     """Say whether the writer lives; a name that no writer of ours gives is nobody's to take away."""
-    pid, _, rest = name.removesuffix(_END).rpartition(".")[2].partition("-")
+    before, _, companion = name.rpartition(_END)
+    pid, _, rest = before.rpartition(".")[2].partition("-")
     started = rest.partition("-")[0]
-    return not (pid.isdecimal() and started.isdecimal()) or is_alive(int(pid), int(started))
+    ours = pid.isdecimal() and started.isdecimal() and companion in _COMPANIONS
+    return not ours or is_alive(int(pid), int(started))

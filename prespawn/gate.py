@@ -71,13 +71,15 @@ class Run(Record):
 
     Of a run that was released it is the verdict on the held process, with the strength of what was seen of it.
     ``contract`` is what came of its file contract, None where nothing of its work ran; how it exited says nothing of
-    that.
+    that. ``unrecorded`` is the id of the error because of which the end could not be written down: it is known to the
+    caller alone then, and to nobody who asks later.
     """
 
     run_id: str | None
     verdict: Verdict
     outcome: Outcome | None
     contract: ContractResult | None = None
+    unrecorded: str | None = None
 
 
 class Gate:
@@ -196,9 +198,9 @@ class Gate:
 
         ``approval`` is one that ``approve`` returned, an id, or a path; believed is what stands in the site's
         directory under that id, and nothing else. It starts one run, whoever else has it. ``streams`` are the caller's
-        side of the worker's standard streams, ``cancel`` a descriptor that becomes readable when the run is to end. ``ShortfallError`` if the held run is not what its plan means, any other
-        ``HostError`` if the host fails before the worker's first instruction; the registry says then that the run never
-        started. ``ReadError`` for an approval that is not to be believed.
+        side of the worker's standard streams, ``cancel`` a descriptor that becomes readable when the run is to end.
+        ``ShortfallError`` if the held run is not what its plan means, any other ``HostError`` if the host fails before
+        the worker's first instruction; the registry says then that the run never started. ``ReadError`` for an approval that is not to be believed.
         """
         from .approving import believed
 
@@ -277,7 +279,8 @@ class Gate:
 
         ended = started(plan, self._trusted.state_dir, held, streams, cancel, judge)
         return Run(
-            run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome, contract=ended.contract
+            run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome, contract=ended.contract,
+            unrecorded=ended.unrecorded,
         )  # fmt: skip
 
     def follow(self, run_id: str) -> Iterator[Progress]:

@@ -72,6 +72,9 @@ def run(
             }  # fmt: skip
             return _blocked(gate, run.verdict, typed, words)
         status = _ended(run.outcome, signals.received, gate.policy.profiles[profile].network.mode == "none")
+        if run.unrecorded is not None:
+            remark(f"the end of the run could not be written down ({run.unrecorded})")
+            status = status or exit_codes.EXEC_NOT_STARTED
         return _kept(status, run.contract)
 
 

@@ -82,11 +82,14 @@ class _Told:
         if self.is_json:
             said = {name: getattr(outcome, name) for name in _SAID}
             contract = None if run.contract is None else encode(run.contract)
-            self._say({**document(self.file, run.verdict), "run_id": run.run_id, "outcome": said, "contract": contract})
+            ended = {"outcome": said, "contract": contract, "unrecorded": run.unrecorded}
+            self._say({**document(self.file, run.verdict), "run_id": run.run_id, **ended})
         else:
             remark(f"run {run.run_id}: {outcome.sentence}; level {run.verdict.level.earned}")
             if run.contract is not None and not run.contract.is_kept:
                 remark(run.contract.sentence)
+            if run.unrecorded is not None:
+                remark(f"run {run.run_id}: its end could not be written down ({run.unrecorded})")
         return ended_code(run, outcome)
 
     def _say(self, said: Mapping[str, object]) -> None:
@@ -98,5 +101,5 @@ def ended_code(run: Run, outcome: Outcome) -> int:
     if outcome.stage is not None:
         return exit_codes.HOST_FAILED  # its program never ran, whoever or whatever ended that
     well = outcome.how == ends.EXITED and outcome.status == 0
-    kept = run.contract is not None and run.contract.is_kept
+    kept = run.contract is not None and run.contract.is_kept and run.unrecorded is None
     return exit_codes.ALLOWED if well and kept else exit_codes.RAN_BADLY
