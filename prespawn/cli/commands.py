@@ -170,6 +170,66 @@ def follow(**options: Any) -> int:
     return followed(**options)
 
 
+@command("conform", context_settings={"allow_interspersed_args": False}, short_help="Try an adapter on every vector.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.option("--all", "everything", is_flag=True, help="The cases of every blocker, not of the portable ones alone.")
+@click.option("--export", is_flag=True, help="Print the vectors, one JSON document a line, and try nothing.")
+@FORMAT
+def conform(words: tuple[str, ...], export: bool, **options: Any) -> int:
+    """Feed each vector to the adapter COMMAND, and say where it does not report the blocker, or starts something."""
+    if bool(words) is export:
+        raise click.UsageError("what is wanted is an adapter's command after `--`, or `--export`")
+    from .conform import run as conformed
+
+    return conformed(words, export=export, **options)
+
+
+@command("recover", short_help="Settle runs whose parent was killed.")
+@SITE
+@FORMAT
+def recover(**options: Any) -> int:
+    """Give every run whose parent was killed its one true end, and take away what is left of it."""
+    from .recover import run as recovered
+
+    return recovered(**options)
+
+
+@cli.group("receipts", short_help="List, show and verify receipts.", no_args_is_help=False)
+def receipts() -> None:
+    """What the parent wrote down of its runs, and whether it still stands there as it was written."""
+
+
+@receipts.command("list", short_help="List every run.")
+@SITE
+@FORMAT
+def receipts_list(**options: Any) -> int:
+    """List every run of the site's registry: its state, and how it ended."""
+    from .receipts import listed
+
+    return listed(**options)
+
+
+@receipts.command("show", short_help="Show the receipts of a run.")
+@click.argument("run_id", metavar="RUN")
+@SITE
+def receipts_show(**options: Any) -> int:
+    """Print the receipts of the run RUN, proved, in their order: one line of canonical JSON each."""
+    from .receipts import shown
+
+    return shown(**options)
+
+
+@receipts.command("verify", short_help="Prove the receipts of runs.")
+@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
+@SITE
+@FORMAT
+def receipts_verify(**options: Any) -> int:
+    """Prove that the receipts of each RUN (else of all) are those that its parent wrote, whole and in their order."""
+    from .receipts import verified
+
+    return verified(**options)
+
+
 @command("explain", short_help="Say what a blocker means.")
 @click.argument("id", shell_complete=_ids)
 @FORMAT
