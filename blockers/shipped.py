@@ -106,7 +106,7 @@ RULES: dict[str, Any] = {
     'approver-not-allowed': {
         'id': 'approver-not-allowed',
         'boundary': 'policy',
-        'title': 'the driver approved a run that the site does not let it approve',
+        'title': 'whoever approved the run is not one whom the site lets approve it',
         'portable': False,
         'status': 'active',
         'phase': 'execute',
@@ -115,7 +115,7 @@ RULES: dict[str, Any] = {
         'unless': ['approval-missing'],
         'when': 'function',
         'report': {'field': 'approval.origin', 'found': '', 'allowed': []},
-        'remedy': "have an operator approve the run, or have the site's owner set `driver_may_approve`",
+        'remedy': "have an operator of another user approve the run, or have the site's owner change who may (`approvals`)",
     },
     'attestation-mismatch': {
         'id': 'attestation-mismatch',
@@ -1439,6 +1439,20 @@ RULES: dict[str, Any] = {
         'report': {'field': 'workspace', 'found': '{facts.workspace.devices}', 'allowed': ['a tree without device files']},
         'remedy': 'remove the device file (a whiteout of overlayfs is one, 0:0), or move it out of the workspace',
     },
+    'workspace-holds-mount': {
+        'id': 'workspace-holds-mount',
+        'boundary': 'mounts',
+        'title': 'something is mounted below the workspace root',
+        'portable': False,
+        'status': 'active',
+        'phase': 'check',
+        'operator': 'never',
+        'each': None,
+        'unless': ['workspace-root-forbidden'],
+        'when': {'not': {'empty': 'facts.workspace.mounts'}},
+        'report': {'field': 'workspace', 'found': '{facts.workspace.mounts}', 'allowed': ['a tree on one mount']},
+        'remedy': 'unmount it, or make the mounted directory a workspace of its own',
+    },
     'workspace-holds-setuid': {
         'id': 'workspace-holds-setuid',
         'boundary': 'mounts',
@@ -1568,7 +1582,7 @@ DIGESTS: dict[str, Any] = {
     'approval-mismatch': 'sha256:557e2abda411d630e685462378302226374f63e9c85eba354e841c3e3c41ece3',
     'approval-missing': 'sha256:d716de4aa0f6020b902aad44006f757d7b7af364ca7dcf27f5d95884252332a9',
     'approval-used': 'sha256:112bf8a736224f5224c90ee49482b2722241efb167969f96344278ba2a3018b5',
-    'approver-not-allowed': 'sha256:f688730c0d37127b2dbddf68795e962cbe540b8526741685edab1f451a22c414',
+    'approver-not-allowed': 'sha256:0e0d166670aa126f520d7b7542044a1497690334dd48212d8de4045ba2b2d449',
     'attestation-mismatch': 'sha256:b016896ff4cf59f129ea3486e2d3a8b618f2f629ef4769f82a5e7a565b9f1efc',
     'bwrap-missing': 'sha256:5a0d86eca5531e7a2680d5fbb20d4493cd3cabe29ae4e32ee3f67d4685524666',
     'bwrap-unreachable': 'sha256:d9f77564d22aa57dbe8e57294554d7ed64fd99d4c51ef2b62ff3847dd22a4dab',
@@ -1644,6 +1658,7 @@ DIGESTS: dict[str, Any] = {
     'worker-id-taken': 'sha256:c70386fcb72bff5faabe4717eb490a37234aad71b7968cc58cfb4bfa2c5c06df',
     'workspace-holds-credentials': 'sha256:ec80285d68f560c9f6029732a843682b5b910ef3890d25a14eec88d1dfa7386d',
     'workspace-holds-device': 'sha256:15d4c046c74def53f47b7276282ce7d26b57aa64e19b97b372e8457eb39b6a26',
+    'workspace-holds-mount': 'sha256:e9145aab63600e5989187d753cfbc825988b149234dbfac2a71ad4cf74b86bf3',
     'workspace-holds-setuid': 'sha256:bcd4dd49d93165c982766c0f40cb3d824bd3b3f0a51de94413635ff1933b74e1',
     'workspace-missing': 'sha256:df1832a2aa9ec6da7b10e979c73362b41edd6a579220abaa1f25cf16c2ccc2a4',
     'workspace-owner-not-mappable': 'sha256:26497fde065a09d447600d5f0abe1432458eebabac784b97d4efe51454c3fb30',
@@ -1652,4 +1667,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:02b161691fff860a48ea578eb532257b8ec08cee3d3e2e9f020c7187c9a33f8d'
+DIGEST: str = 'sha256:2fe8c8ee4987c9c8247f8fb8b059cbb64100173de2db49768d8e3adc82e65dfe'

@@ -7,16 +7,20 @@ from this host; recorded facts give a verdict anywhere and a plan nowhere. Insid
 
 from __future__ import annotations
 
+from prespawn.policy.canonical import digest
+from prespawn.policy.errors import HostError
 from prespawn.policy.filters import NO_FILTER
-from prespawn.policy.known import Absent
+from prespawn.policy.known import ABSENT, Absent, Unknown
 
+from .approval import TYPED, approver, document
+from .contract import contract_of
 from .facts import ReplayedFacts
 from .plan import _SEAL, ApprovedPlan, Bind, Identity, Plan
-from .selection import profile_of
+from .selection import profile_of, workspace_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from prespawn.policy.bundle import Policy
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
     from .approval import Approval
     from .declaration import Declaration
-    from .facts import Facts, Place
+    from .facts import Facts, Place, ProgramFact
     from .verdict import Verdict
 
 WORKSPACE = "/workspace"
@@ -52,8 +56,14 @@ def approve(
     """Return the plan that may be started; arguments and errors as for ``draft``."""
     if verdict.phase == "check":
         raise ValueError("a plan to be started is made from a verdict that took the approval into account")
-    decided = {"origin": approval.origin, "operator": approval.operator, "accepted": list(verdict.accepted)}
+    decided = {
+        "id": approval.id, "digest": digest(document(approval)), "origin": approval.origin,
+        "operator": approval.operator, "uid": approval.uid, "approver": approver(approval, facts.host),
+        "accepted": list(verdict.accepted),
+    }  # fmt: skip
     parts = _parts(declaration, policy, facts, verdict, run_id, values, search_path, filter)
+    if approval.origin == TYPED and isinstance(declaration.log_path, Absent):
+        parts["log"] = None  # whoever typed it reads what it says
     return ApprovedPlan(seal=_SEAL, approval=decided, **parts)
 
 
@@ -68,6 +78,9 @@ def _parts(
     profile = profile_of(declaration, policy)
     place, argv = facts.workspace.place, declaration.argv
     assert not isinstance(profile, Absent) and not isinstance(place, Absent) and isinstance(argv, list)
+    if unseen := next(_unseen(facts), None):
+        found = f"{unseen} could not be looked at, which an operator accepted"
+        raise HostError("plan-not-expressible", f"{found}; allowed here: what a sandbox is made of is known")
     if not _is_named(filter, profile, facts):
         raise ValueError("a plan takes the filter that its profile names, for the machine that the facts show")
     return {
@@ -80,7 +93,7 @@ def _parts(
         "runtime": facts.runtime,
         "identity": _identity(facts),
         "argv": tuple(argv),
-        "program": facts.program,
+        "program": _program(facts),
         "cwd": WORKSPACE,
         "workspace": _workspace(place, facts, writable=_writable(declaration, profile)),
         "alias": place.path,
@@ -91,9 +104,44 @@ def _parts(
         "environment": tuple(sorted({**profile.environment.fixed, **values}.items())),
         "search_path": tuple(search_path),
         "limits": profile.limits,
-        "log": None,
+        "log": _log(declaration, policy, profile, run_id),
         "filter": filter,
+        "contract": contract_of(declaration),
     }
+
+
+def _log(declaration: Declaration, policy: Policy, profile: Profile, run_id: str) -> str | None:
+    """Return where the log will stand below the state directory: as declared, else by the run's id."""
+    if profile.output.log == "none":
+        return None
+    if isinstance(declaration.log_path, str):
+        return declaration.log_path
+    workspace = workspace_of(declaration, policy.site)
+    return None if workspace is None else f"{workspace.reports}/{run_id}.log"
+
+
+def _unseen(facts: Facts) -> Iterator[str]:
+    """Yield what a plan cannot be without: accepting that nobody saw it makes it no better known."""
+    host, place = facts.host, facts.workspace.place
+    mounts = (mount.place for mount in facts.mounts)
+    if any(isinstance(value, Unknown) for one in (place, *mounts) for value in (one, *_identity_of(one))):
+        yield "the identity of a mount"
+    if any(isinstance(value, Unknown) for value in (host.worker_uid, host.worker_gid, host.system, host.zoneinfo)):
+        yield "the host"
+    if isinstance(facts.workspace.git, Unknown):
+        yield "`.git` of the workspace"
+
+
+def _program(facts: Facts) -> ProgramFact | Absent:
+    """Return the program that was seen; of one that nobody could see, as an operator accepted, nothing is compared."""
+    program = facts.program
+    if isinstance(program, (Absent, Unknown)) or isinstance(program.device, Unknown):
+        return ABSENT
+    return program
+
+
+def _identity_of(place: Place | Absent) -> tuple[object, ...]:
+    return () if isinstance(place, (Absent, Unknown)) else (place.path, place.device, place.inode)
 
 
 def _is_named(filter: Filter | None, profile: Profile, facts: Facts) -> bool:

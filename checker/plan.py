@@ -12,6 +12,8 @@ from __future__ import annotations
 from prespawn.policy.known import ABSENT
 from prespawn.policy.record import Record
 
+from .contract import Contract
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +56,8 @@ class Plan(Record):
     ``environment`` holds values and is never printed; ``alias`` is a second name of the workspace inside (its host
     path), so that absolute paths written by tools keep working; ``read_only`` are paths below the workspace that are
     bound read-only over it; ``program`` is what ``argv[0]`` led to when it was checked; ``filter`` is the filter of
-    system calls that the profile names, for this host's machine, None where it names none.
+    system calls that the profile names, for this host's machine, None where it names none; ``contract`` is what the run
+    may change, nothing unless it is said.
     """
 
     run_id: str
@@ -80,6 +83,7 @@ class Plan(Record):
     log: str | None
     program: ProgramFact | Absent = ABSENT
     filter: Filter | None = None
+    contract: Contract = Contract()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(run_id={self.run_id!r}, profile={self.profile.id!r})"

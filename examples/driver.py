@@ -41,7 +41,7 @@ def main(workspace: str, command: Sequence[str]) -> int:
         for blocker in verdict.blockers:
             print(gate.explain(blocker), file=sys.stderr)
         return 1
-    approval = gate.approval(verdict, operator="example driver", reason="asked for on the command line")
+    approval = gate.approve(verdict, reason="asked for on the command line")
     run = gate.launch(verdict, approval=approval, streams=Streams(stdout=1, stderr=2))
     if run.outcome is None:
         print(f"{run.run_id} was not started", file=sys.stderr)

@@ -19,6 +19,14 @@ class InputError(PrespawnError):
     """What was handed in cannot be used as it stands."""
 
 
+class NotApprovableError(InputError):
+    """Something stands in a run's way that no approval removes; ``verdict`` says what."""
+
+    def __init__(self, id: str, message: str, verdict: object) -> None:
+        super().__init__(id, message)
+        self.verdict = verdict
+
+
 class HostError(PrespawnError):
     """The host could not do what the plan needs; nothing of the work has run."""
 

@@ -113,11 +113,9 @@ class Loader(Record):
         return decode(NamedList, plain, unknowns=False)
 
     def approval(self, document: Document) -> Plain:
-        """Return the fields of an approval, which ends after it begins."""
+        """Return the fields of an approval, which ends after it begins; a driver's accepts nothing."""
         plain = self._checked(document, "approval/v1")
-        if plain["expires_at"] <= plain["approved_at"]:
-            message = wording.out_of_range(("expires_at",), plain["expires_at"], plain["approved_at"] + 1, MOST)
-            raise document.error("range", message, "expires_at")
+        _refuse(list(approval_faults(document, plain)))
         return plain
 
     def _checked(self, document: Document, name: str, base: Plain | None = None) -> Plain:
@@ -167,6 +165,16 @@ class Loader(Record):
                     "the same or narrower"
                 )
                 yield document.error("widened", message, *change.at)
+
+
+def approval_faults(document: Document, plain: Plain) -> Iterator[ReadError]:
+    """Yield what no field of a normalised approval shows alone."""
+    if plain["expires_at"] <= plain["approved_at"]:
+        message = wording.out_of_range(("expires_at",), plain["expires_at"], plain["approved_at"] + 1, MOST)
+        yield document.error("range", message, "expires_at")
+    if plain["origin"] != "operator" and plain["accepts"]:
+        message = "`accepts` names blockers, and no operator decided; allowed here: nothing"
+        yield document.error("value", message, "accepts")
 
 
 def _refuse(found: Sequence[ReadError]) -> None:

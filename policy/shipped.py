@@ -61,7 +61,9 @@ TABLES: dict[str, Any] = {
             'dict',
             {
                 'prespawn': (True, (('string', None, ('approval/v1',), 0, None, None),)),
-                'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
+                'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None), ('null',))),
+                'origin': (False, (('string', None, ('operator', 'driver'), 0, None, None),), 'operator'),
                 'digests': (
                     True,
                     (
@@ -76,6 +78,7 @@ TABLES: dict[str, Any] = {
                     ),
                 ),
                 'operator': (True, (('string', '[^\\x00-\\x1f\\x7f]*', None, 1, 200, None),)),
+                'uid': (True, (('integer', 0, 4294967294),)),
                 'reason': (True, (('string', None, None, 1, 1000, None),)),
                 'approved_at': (True, (('integer', 0, 9007199254740991),)),
                 'expires_at': (True, (('integer', 1, 9007199254740991),)),
@@ -778,7 +781,7 @@ TABLES: dict[str, Any] = {
             'dict',
             {
                 'prespawn': (True, (('string', None, ('receipt/v1',), 0, None, None),)),
-                'kind': (True, (('string', None, ('launch', 'attestation'), 0, None, None),)),
+                'kind': (True, (('string', None, ('launch', 'attestation', 'terminal'), 0, None, None),)),
                 'run_id': (True, (('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),)),
                 'previous': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None), ('null',))),
                 'at': (True, (('integer', 0, 9007199254740991),)),
@@ -826,7 +829,20 @@ TABLES: dict[str, Any] = {
                                                         ),
                                                     ),
                                                 ),
+                                                'id': (
+                                                    True,
+                                                    (
+                                                        ('string', '[a-z0-9][a-z0-9-]{0,62}', None, 0, None, None),
+                                                        ('null',),
+                                                    ),
+                                                ),
+                                                'digest': (True, (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),)),
                                                 'operator': (True, (('string', None, None, 1, 200, None),)),
+                                                'uid': (True, (('integer', 0, 9007199254740991),)),
+                                                'approver': (
+                                                    True,
+                                                    (('string', None, ('separate', 'same-user'), 0, None, None),),
+                                                ),
                                                 'accepted': (
                                                     True,
                                                     (
@@ -871,6 +887,19 @@ TABLES: dict[str, Any] = {
                                             {
                                                 'device': (True, (('integer', 0, 9007199254740991),)),
                                                 'inode': (True, (('integer', 0, 9007199254740991),)),
+                                            },
+                                        ),
+                                        ('null',),
+                                    ),
+                                ),
+                                'log': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'path': (True, (('string', None, None, 1, 4096, None),)),
+                                                'kind': (True, (('string', None, ('worker', 'lifecycle'), 0, None, None),)),
                                             },
                                         ),
                                         ('null',),
@@ -1241,6 +1270,93 @@ TABLES: dict[str, Any] = {
                         ('null',),
                     ),
                 ),
+                'terminal': (
+                    True,
+                    (
+                        (
+                            'dict',
+                            {
+                                'state': (True, (('string', None, ('ended', 'never-started', 'lost'), 0, None, None),)),
+                                'exit': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'how': (True, (('string', None, None, 1, 128, None),)),
+                                                'status': (True, (('integer', 0, 9007199254740991), ('null',))),
+                                                'signal': (True, (('integer', 1, 9007199254740991), ('null',))),
+                                                'stage': (True, (('string', None, None, 0, 64, None), ('null',))),
+                                                'ceiling': (True, (('string', None, None, 0, 64, None), ('null',))),
+                                                'bytes': (True, (('integer', 0, 9007199254740991), ('null',))),
+                                            },
+                                        ),
+                                    ),
+                                ),
+                                'contract': (
+                                    True,
+                                    (
+                                        (
+                                            'dict',
+                                            {
+                                                'result': (
+                                                    True,
+                                                    (
+                                                        (
+                                                            'string',
+                                                            None,
+                                                            ('kept', 'violated', 'unknown'),
+                                                            0,
+                                                            None,
+                                                            None,
+                                                        ),
+                                                    ),
+                                                ),
+                                                'seen': (
+                                                    True,
+                                                    (
+                                                        (
+                                                            'string',
+                                                            None,
+                                                            ('kernel', 'compared', 'nobody'),
+                                                            0,
+                                                            None,
+                                                            None,
+                                                        ),
+                                                    ),
+                                                ),
+                                                'violations': (True, (('integer', 0, 9007199254740991),)),
+                                                'changes': (
+                                                    True,
+                                                    (
+                                                        ('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),
+                                                        ('null',),
+                                                    ),
+                                                ),
+                                            },
+                                        ),
+                                        ('null',),
+                                    ),
+                                ),
+                                'level': (True, (('string', None, None, 1, 64, None), ('null',))),
+                                'accepted': (True, (('list', (('string', None, None, 1, 128, None),), 0, 200, False),)),
+                                'unwritten': (
+                                    True,
+                                    (
+                                        (
+                                            'list',
+                                            (('string', 'sha256:[0-9a-f]{64}', None, 0, None, None),),
+                                            0,
+                                            1,
+                                            False,
+                                        ),
+                                    ),
+                                ),
+                            },
+                        ),
+                        ('null',),
+                    ),
+                ),
             },
         ),
     ),
@@ -1500,6 +1616,7 @@ TABLES: dict[str, Any] = {
                                     ),
                                     'approvals',
                                 ),
+                                'owner': (False, (('integer', 0, 4294967294), ('null',)), None),
                                 'require_separate_approver': (False, (('boolean',),), False),
                                 'driver_may_approve': (False, (('string', None, ('blocker-free', 'nothing'), 0, None, None),), 'nothing'),
                                 'lifetime': (False, (('duration',),), 3600000),
@@ -1508,6 +1625,7 @@ TABLES: dict[str, Any] = {
                     ),
                     {
                         'directory': 'approvals',
+                        'owner': None,
                         'require_separate_approver': False,
                         'driver_may_approve': 'nothing',
                         'lifetime': 3600000,
@@ -1606,9 +1724,12 @@ AUTHORITY: dict[str, Any] = {
         'fields',
         {
             'prespawn': ('free',),
+            'id': ('equal',),
             'run_id': ('equal',),
+            'origin': ('equal',),
             'digests': ('fields', {'declaration': ('equal',), 'policy': ('equal',), 'blockers': ('equal',)}, None),
             'operator': ('equal',),
+            'uid': ('equal',),
             'reason': ('free',),
             'approved_at': ('higher', None),
             'expires_at': ('lower', None),
@@ -1756,6 +1877,7 @@ AUTHORITY: dict[str, Any] = {
                 'fields',
                 {
                     'directory': ('equal',),
+                    'owner': ('equal',),
                     'require_separate_approver': ('ordered', (True, False)),
                     'driver_may_approve': ('ordered', ('nothing', 'blocker-free')),
                     'lifetime': ('lower', 'duration'),
@@ -2216,6 +2338,7 @@ SITES: dict[str, Any] = {
         'callers': {},
         'approvals': {
             'directory': 'approvals',
+            'owner': None,
             'require_separate_approver': False,
             'driver_may_approve': 'blocker-free',
             'lifetime': 3600000,

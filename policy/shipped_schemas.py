@@ -100,11 +100,24 @@ FIELDS: dict[str, Any] = {
             'allowed': ['approval/v1'],
             'meta': {'doc': 'What this document is; always its first key.', 'narrower': 'free'},
         },
-        'run_id': {
+        'id': {
             'type': 'string',
             'required': True,
             'regex': '[a-z0-9][a-z0-9-]{0,62}',
-            'meta': {'doc': 'The run that is approved.', 'narrower': 'equal'},
+            'meta': {'doc': 'Its own name, which is that of its file; one id starts one run.', 'narrower': 'equal'},
+        },
+        'run_id': {
+            'type': 'string',
+            'required': True,
+            'nullable': True,
+            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+            'meta': {'doc': 'The run that is approved; null where the parent assigns its id.', 'narrower': 'equal'},
+        },
+        'origin': {
+            'type': 'string',
+            'default': 'operator',
+            'allowed': ['operator', 'driver'],
+            'meta': {'doc': 'Who decided: a person, or the driver where the site lets it.', 'narrower': 'equal'},
         },
         'digests': {
             'type': 'dict',
@@ -137,7 +150,14 @@ FIELDS: dict[str, Any] = {
             'minlength': 1,
             'maxlength': 200,
             'regex': '[^\\x00-\\x1f\\x7f]*',
-            'meta': {'doc': 'Who decided.', 'narrower': 'equal'},
+            'meta': {'doc': 'Who decided, as a name.', 'narrower': 'equal'},
+        },
+        'uid': {
+            'type': 'integer',
+            'required': True,
+            'min': 0,
+            'max': 4294967294,
+            'meta': {'doc': 'Who decided, as the user that the file must belong to.', 'narrower': 'equal'},
         },
         'reason': {
             'type': 'string',
@@ -1206,7 +1226,7 @@ FIELDS: dict[str, Any] = {
         'kind': {
             'type': 'string',
             'required': True,
-            'allowed': ['launch', 'attestation'],
+            'allowed': ['launch', 'attestation', 'terminal'],
             'meta': {'doc': 'Which step of the run it records.'},
         },
         'run_id': {'type': 'string', 'required': True, 'regex': '[a-z0-9][a-z0-9-]{0,62}', 'meta': {'doc': 'The run.'}},
@@ -1297,12 +1317,37 @@ FIELDS: dict[str, Any] = {
                             'allowed': ['operator', 'command-line', 'driver'],
                             'meta': {'doc': 'How it came to be.'},
                         },
+                        'id': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'regex': '[a-z0-9][a-z0-9-]{0,62}',
+                            'meta': {'doc': 'Its own name; null for a command that was typed.'},
+                        },
+                        'digest': {
+                            'type': 'string',
+                            'required': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {'doc': 'Of all that it says.'},
+                        },
                         'operator': {
                             'type': 'string',
                             'required': True,
                             'minlength': 1,
                             'maxlength': 200,
                             'meta': {'doc': 'Who decided.'},
+                        },
+                        'uid': {
+                            'type': 'integer',
+                            'required': True,
+                            'min': 0,
+                            'meta': {'doc': 'Whose decision it was on this host.'},
+                        },
+                        'approver': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['separate', 'same-user'],
+                            'meta': {'doc': "Whether that is another user than the run's own."},
                         },
                         'accepted': {
                             'type': 'list',
@@ -1363,6 +1408,27 @@ FIELDS: dict[str, Any] = {
                         'inode': {'type': 'integer', 'required': True, 'min': 0, 'meta': {'doc': 'Its number there.'}},
                     },
                     'meta': {'doc': "The worker's program as it was checked; null where the host has no file of it."},
+                },
+                'log': {
+                    'type': 'dict',
+                    'required': True,
+                    'nullable': True,
+                    'schema': {
+                        'path': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 4096,
+                            'meta': {'doc': 'Below the state directory.'},
+                        },
+                        'kind': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['worker', 'lifecycle'],
+                            'meta': {'doc': 'Whose words stand in it.'},
+                        },
+                    },
+                    'meta': {'doc': "Where the run's log stands; null where it has none."},
                 },
             },
             'meta': {'doc': 'In a launch receipt: what is about to be started. Written before anything is.'},
@@ -1632,6 +1698,132 @@ FIELDS: dict[str, Any] = {
                 'doc': 'In an attestation receipt: what was seen of the held run, by strength. Written before it is released.',
             },
         },
+        'terminal': {
+            'type': 'dict',
+            'required': True,
+            'nullable': True,
+            'schema': {
+                'state': {
+                    'type': 'string',
+                    'required': True,
+                    'allowed': ['ended', 'never-started', 'lost'],
+                    'meta': {'doc': 'Seen to end, never begun, or with an end that nobody saw.'},
+                },
+                'exit': {
+                    'type': 'dict',
+                    'required': True,
+                    'schema': {
+                        'how': {
+                            'type': 'string',
+                            'required': True,
+                            'minlength': 1,
+                            'maxlength': 128,
+                            'meta': {'doc': 'The cause of the end, in a word.'},
+                        },
+                        'status': {
+                            'type': 'integer',
+                            'required': True,
+                            'nullable': True,
+                            'min': 0,
+                            'meta': {'doc': 'The exit status, where there was one.'},
+                        },
+                        'signal': {
+                            'type': 'integer',
+                            'required': True,
+                            'nullable': True,
+                            'min': 1,
+                            'meta': {'doc': 'The signal that ended it, where one was seen.'},
+                        },
+                        'stage': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'maxlength': 64,
+                            'meta': {'doc': 'How far a run came whose program never ran.'},
+                        },
+                        'ceiling': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'maxlength': 64,
+                            'meta': {'doc': 'The limit that it was cut at.'},
+                        },
+                        'bytes': {
+                            'type': 'integer',
+                            'required': True,
+                            'nullable': True,
+                            'min': 0,
+                            'meta': {'doc': 'What it wrote; null where nobody counted.'},
+                        },
+                    },
+                    'meta': {'doc': 'How it exited; that says nothing of the other two results.'},
+                },
+                'contract': {
+                    'type': 'dict',
+                    'required': True,
+                    'nullable': True,
+                    'schema': {
+                        'result': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['kept', 'violated', 'unknown'],
+                            'meta': {'doc': 'What came of it.'},
+                        },
+                        'seen': {
+                            'type': 'string',
+                            'required': True,
+                            'allowed': ['kernel', 'compared', 'nobody'],
+                            'meta': {'doc': 'What shows that.'},
+                        },
+                        'violations': {
+                            'type': 'integer',
+                            'required': True,
+                            'min': 0,
+                            'meta': {'doc': 'How many paths changed that it does not cover.'},
+                        },
+                        'changes': {
+                            'type': 'string',
+                            'required': True,
+                            'nullable': True,
+                            'regex': 'sha256:[0-9a-f]{64}',
+                            'meta': {
+                                'doc': "Digest of the list of them, names being the worker's own words; null without any.",
+                            },
+                        },
+                    },
+                    'meta': {
+                        'doc': 'What came of the file contract; null where nothing of the work ran or nobody was left to compare.',
+                    },
+                },
+                'level': {
+                    'type': 'string',
+                    'required': True,
+                    'nullable': True,
+                    'minlength': 1,
+                    'maxlength': 64,
+                    'meta': {'doc': 'The level that was earned; null where nothing was held and judged.'},
+                },
+                'accepted': {
+                    'type': 'list',
+                    'required': True,
+                    'maxlength': 200,
+                    'schema': {'type': 'string', 'minlength': 1, 'maxlength': 128},
+                    'meta': {'doc': 'Unknown blockers that were accepted for this run.'},
+                },
+                'unwritten': {
+                    'type': 'list',
+                    'required': True,
+                    'maxlength': 1,
+                    'schema': {'type': 'string', 'regex': 'sha256:[0-9a-f]{64}'},
+                    'meta': {
+                        'doc': 'Receipts that the registry names and that were never written, the parent having been killed before.',
+                    },
+                },
+            },
+            'meta': {
+                'doc': 'In a terminal receipt: how the run ended. The last one, and written by `recover` where the parent could not.',
+            },
+        },
     },
     'site/v1': {
         'prespawn': {
@@ -1823,6 +2015,7 @@ FIELDS: dict[str, Any] = {
             'type': 'dict',
             'default': {
                 'directory': 'approvals',
+                'owner': None,
                 'require_separate_approver': False,
                 'driver_may_approve': 'nothing',
                 'lifetime': 3600000,
@@ -1836,6 +2029,17 @@ FIELDS: dict[str, Any] = {
                     'meta': {
                         'form': 'a path, absolute or relative, without `.`, `..`, empty parts and control characters',
                         'doc': 'Where approvals are believed, absolute or relative to the state directory.',
+                        'narrower': 'equal',
+                    },
+                },
+                'owner': {
+                    'type': 'integer',
+                    'nullable': True,
+                    'default': None,
+                    'min': 0,
+                    'max': 4294967294,
+                    'meta': {
+                        'doc': "Whose approvals are believed there, as a uid; null for the caller's own and root's.",
                         'narrower': 'equal',
                     },
                 },

@@ -36,10 +36,12 @@ class Pair(Record):
 class ApprovalRule(Record):
     """Who may approve, and for how long.
 
-    ``driver_may_approve`` is ``blocker-free`` or ``nothing``; ``lifetime`` is in milliseconds.
+    ``owner`` is the uid whose approvals are believed, None for the caller's own and root's; ``driver_may_approve`` is
+    ``blocker-free`` or ``nothing``; ``lifetime`` is in milliseconds.
     """
 
     directory: str = "approvals"
+    owner: int | None = None
     require_separate_approver: bool = False
     driver_may_approve: str = "nothing"
     lifetime: int = 3_600_000

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from prespawn.launchers.invocation import Invocation
     from prespawn.policy.profile import Limits
 
+    from .pumps import Ceiling
     from .work import Sides
 else:
     import _signal as signals  # `signal` builds enums: 3.6 ms at every start
@@ -67,7 +68,7 @@ class Course:
         told: Invocation,
         limits: Limits,
         sides: Sides,
-        log: int | None,
+        kept: tuple[Ceiling, ...],
         opened: Mapping[str, int],
         events: Events,
         *,
@@ -77,7 +78,7 @@ class Course:
         self.held: Ready | None = None
         self._claim = _thread.allocate_lock()
         self._told, self._limits, self._opened = told, limits, opened
-        self._sides, self._log, self._asks = sides, log, asks
+        self._sides, self._kept, self._asks = sides, kept, asks
         self._answer, self._agreed = _thread.allocate_lock(), False
         self._answer.acquire()
         self._end: Outcome | BaseException | None = None
@@ -145,7 +146,7 @@ class Course:
                 self._drop(hold, held, started)
                 return Outcome(how=reason, stage="program", init=held.init)
             hold.release(held)
-            return work(started, held, self.stop, self._limits, self._sides, self._log, own)
+            return work(started, held, self.stop, self._limits, self._sides, self._kept, own)
         finally:
             self.stop.unguard()
             kill(started.pidfd)

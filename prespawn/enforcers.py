@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+LOCAL = "local"  # host processes: what is started is checked, and held by nothing afterwards
 ALWAYS = tuple(
     f"limits.{name}"
     for name in (
@@ -17,5 +18,6 @@ ALWAYS = tuple(
     )
 )  # fmt: skip
 LAUNCHERS: Mapping[str, tuple[str, ...]] = {
+    LOCAL: tuple(f"limits.{name}" for name in ("open_files", "file_size")),
     "bwrap": tuple(f"limits.{name}" for name in ("processes", "open_files", "file_size", "tmp", "home", "shm")),
 }

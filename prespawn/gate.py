@@ -10,7 +10,7 @@ Example::
     gate = Gate.load(site="site.yaml")
     verdict = gate.check(declaration)
     if verdict.allowed:
-        approval = gate.approval(verdict, operator="ada", reason="reviewed")
+        approval = gate.approve(verdict, reason="reviewed")
         run = gate.launch(verdict, approval=approval)
 """
 
@@ -24,11 +24,13 @@ from prespawn.checker.check import Checker, declaration_invalid
 from prespawn.checker.declaration import Declaration
 from prespawn.checker.selection import profile_of
 from prespawn.checker.verdict import Verdict
+from prespawn.policy.errors import HostError
 from prespawn.policy.filters import NO_FILTER, shipped_filter
 from prespawn.policy.known import ABSENT, Absent
 from prespawn.policy.record import Record
 
-from .enforcers import ALWAYS, LAUNCHERS
+from .approving import typed
+from .enforcers import ALWAYS, LAUNCHERS, LOCAL
 from .facts import gather
 from .facts.environment import values
 from .registry import generated_run_id, standing
@@ -36,18 +38,22 @@ from .words import blocker_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Self
 
+    from prespawn.checker.contract import ContractResult
     from prespawn.checker.facts import AttestationFact, Facts, ReplayedFacts, WorkspaceFact
     from prespawn.checker.verdict import Blocker
     from prespawn.policy.bundle import Policy
     from prespawn.policy.filters import Filter
 
     from .facts import Held
+    from .follow import Progress
     from .outcome import Outcome
     from .pumps import Streams
     from .trusted import Trusted
+
+TAKEN = ("approval-used", "run-id-reused")  # what the registry alone decides, in the transaction that takes it
 
 
 class Checked(Verdict):
@@ -64,11 +70,16 @@ class Run(Record):
     """What became of a launch: ``outcome`` is None where something stood in its way, and ``verdict`` says what.
 
     Of a run that was released it is the verdict on the held process, with the strength of what was seen of it.
+    ``contract`` is what came of its file contract, None where nothing of its work ran; how it exited says nothing of
+    that. ``unrecorded`` is the id of the error because of which the end could not be written down: it is known to the
+    caller alone then, and to nobody who asks later.
     """
 
     run_id: str | None
     verdict: Verdict
     outcome: Outcome | None
+    contract: ContractResult | None = None
+    unrecorded: str | None = None
 
 
 class Gate:
@@ -132,7 +143,7 @@ class Gate:
     def preview(self, checked: Checked, *, run_id: str = "preview") -> tuple[str, ...]:
         """Return the command line that an approved run would amount to, environment values left out."""
         from prespawn.checker.approve import draft
-        from prespawn.launchers.bwrap import described, invocation
+        from prespawn.launchers import bwrap, local
 
         declaration = checked.declaration
         if declaration is None:
@@ -143,33 +154,44 @@ class Gate:
                 run_id=run_id, values=self._values(declaration, {}), search_path=held.search_path,
                 filter=self._filter(declaration, held.facts),
             )  # fmt: skip
-        return described(invocation(plan))
+        if plan.launcher == LOCAL:
+            return local.described(local.invocation(plan))
+        return bwrap.described(bwrap.invocation(plan))
 
-    def approval(
-        self, checked: Verdict, *, operator: str, reason: str,
-        accepts: tuple[str, ...] = (), seconds: int | None = None, origin: str = "operator",
+    def approve(
+        self, checked: Verdict, *, reason: str, operator: str | None = None,
+        accepts: tuple[str, ...] = (), seconds: int | None = None,
+        declaration: Declaration | None = None, facts: Facts | None = None,
     ) -> Approval:  # fmt: skip
-        """Return an approval of exactly this verdict by a named person, for ``seconds`` (the site's time if None)."""
-        return self._approved(checked, int(time.time()), operator, reason, accepts, seconds, origin)
+        """Approve one run of exactly what this verdict is about: written down where the site has its approvals.
 
-    def _approved(
-        self, checked: Verdict, now: int, operator: str, reason: str,
-        accepts: tuple[str, ...], seconds: int | None, origin: str,
-    ) -> Approval:  # fmt: skip
-        lasting = self.policy.site.approvals.lifetime // 1000 if seconds is None else seconds
-        bound = {
-            name: checked.digests[name] for name in ("declaration", "policy", "blockers") if name in checked.digests
-        }
-        return Approval(
-            run_id=checked.run_id, digests=bound, operator=operator, reason=reason, approved_at=now,
-            expires_at=now + lasting, accepts=accepts, origin=origin,
-        )  # fmt: skip
+        ``operator`` is the name of who decides, the caller's by the password database if None; the word ``driver``
+        says that nobody did but the driver, for verdicts without blockers where the site lets it. ``accepts`` are ids
+        of blockers that are unknown, to be accepted this once; ``seconds`` is how long the approval lasts, the
+        site's time if None. ``declaration`` and ``facts`` are those of the verdict where it is no ``Checked`` one.
+
+        ``NotApprovableError`` if something stands in the way that no approval removes, ``InputError`` for a word in
+        ``accepts`` that is none of the unknown blockers, ``HostError`` if it cannot be written.
+        """
+        from .approving import approve
+
+        return approve(self._trusted, self._checker, checked, reason, operator, accepts, seconds, declaration, facts)
+
+    def approval_for(self, checked: Verdict) -> Approval | None:
+        """Return the approval that was given for this verdict, the latest that is in time and was not used.
+
+        Where there is none such, the one that comes nearest, so that what is wrong with it can be said; None if
+        nobody approved this declaration. ``ReadError`` if what stands there is not to be believed.
+        """
+        from .approving import given_for
+
+        return given_for(self._trusted, checked, int(time.time()))
 
     def launch(
         self,
         checked: Checked,
         *,
-        approval: Approval | None = None,
+        approval: Approval | str | None = None,
         streams: Streams | None = None,
         cancel: int | None = None,
         caller_env: Mapping[str, str] | None = None,
@@ -177,16 +199,20 @@ class Gate:
     ) -> Run:
         """Look again, and start the run if nothing stands in its way; return when no process of it is left.
 
-        ``streams`` are the caller's side of the worker's standard streams, ``cancel`` a descriptor that becomes
-        readable when the run is to end. ``ShortfallError`` if the held run is not what its plan means, any other
-        ``HostError`` if the host fails before the worker's first instruction; the registry says then that the run never
-        started.
+        ``approval`` is one that ``approve`` returned, an id, or a path; believed is what stands in the site's
+        directory under that id, and nothing else. It starts one run, whoever else has it. ``streams`` are the caller's
+        side of the worker's standard streams, ``cancel`` a descriptor that becomes readable when the run is to end.
+        ``ShortfallError`` if the held run is not what its plan means, any other ``HostError`` if the host fails before
+        the worker's first instruction; the registry says then that the run never started. ``ReadError`` for an approval that is not to be believed.
         """
+        from .approving import believed
+
         declaration, facts = checked.declaration, checked.facts
         if declaration is None or facts is None:
             return Run(run_id=None, verdict=checked, outcome=None)
+        given = None if approval is None else believed(self._trusted, approval)
         with self._gathered(declaration, caller_env, extra_path) as held:
-            return self._launched(held, declaration, approval, facts.workspace, streams, cancel, caller_env)
+            return self._launched(held, declaration, given, facts.workspace, streams, cancel, caller_env)
 
     def launch_typed(
         self,
@@ -208,7 +234,7 @@ class Gate:
         with self._gathered(declaration, caller_env, extra_path) as held:
             checked = self._checker.check(declaration, held.facts)
             now: int = held.facts.now  # a second may have begun since, and nothing is approved before it is looked at
-            approval = self._approved(checked, now, operator, "typed", (), None, "command-line")
+            approval = typed(self._trusted, checked, now, operator)
             run = self._launched(held, declaration, approval, held.facts.workspace, streams, cancel, caller_env)
             return run.replace(verdict=_checked(run.verdict, declaration, held.facts))
 
@@ -216,14 +242,33 @@ class Gate:
         self, held: Held, declaration: Declaration, approval: Approval | None, workspace: WorkspaceFact | Absent,
         streams: Streams | None, cancel: int | None, caller_env: Mapping[str, str] | None,
     ) -> Run:  # fmt: skip
-        from prespawn.checker.approve import approve
-
-        from .launch import started
-
         given = ABSENT if approval is None else approval
         verdict = self._checker.check(declaration, held.facts, phase="launch", approval=given, checked=workspace)
         if not verdict.allowed or approval is None:
             return Run(run_id=verdict.run_id, verdict=verdict, outcome=None)
+        try:
+            return self._started(held, declaration, approval, verdict, workspace, streams, cancel, caller_env)
+        except HostError as failed:
+            # somebody was faster, between the look and the registry's own word: nothing was begun
+            if failed.id not in TAKEN or (failed.id == "run-id-reused" and verdict.run_id is None):
+                raise
+            if failed.id == "approval-used":
+                given = approval.replace(used=True)
+                facts = held.facts
+            else:
+                facts = held.facts.replace(run_id_used=True)
+        verdict = self._checker.check(declaration, facts, phase="launch", approval=given, checked=workspace)
+        return Run(run_id=verdict.run_id, verdict=verdict, outcome=None)
+
+    def _started(
+        self, held: Held, declaration: Declaration, approval: Approval, verdict: Verdict,
+        workspace: WorkspaceFact | Absent, streams: Streams | None, cancel: int | None,
+        caller_env: Mapping[str, str] | None,
+    ) -> Run:  # fmt: skip
+        from prespawn.checker.approve import approve
+
+        from .launch import started
+
         run_id = verdict.run_id or generated_run_id(int(time.time()))
         values = self._values(declaration, {} if caller_env is None else caller_env)
         plan = approve(
@@ -233,10 +278,22 @@ class Gate:
 
         def judge(seen: AttestationFact) -> Verdict:
             facts = held.facts.replace(attestation=seen)
-            return self._checker.check(declaration, facts, phase="launch", approval=given, checked=workspace)
+            return self._checker.check(declaration, facts, phase="launch", approval=approval, checked=workspace)
 
         ended = started(plan, self._trusted.state_dir, held, streams, cancel, judge)
-        return Run(run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome)
+        return Run(
+            run_id=run_id, verdict=ended.verdict or verdict, outcome=ended.outcome, contract=ended.contract,
+            unrecorded=ended.unrecorded,
+        )  # fmt: skip
+
+    def follow(self, run_id: str) -> Iterator[Progress]:
+        """Yield state and bytes of one of this site's runs, now and at every change, until it has ended.
+
+        Any process of the site's owner may follow; nothing of the run waits for it. ``InputError`` ``run-unknown``.
+        """
+        from .follow import follow
+
+        return follow(self._trusted.state_dir, run_id)
 
     @property
     def remedies(self) -> Mapping[str, str]:

@@ -27,6 +27,9 @@ PTRACE_SECCOMP_GET_FILTER = 0x420C
 EVENT_FORK, EVENT_VFORK, EVENT_CLONE, EVENT_EXEC = 1, 2, 3, 4
 TRACE_TO_EXEC = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000  # fork, vfork, clone, exec; killed when the tracer ends
 
+IN_MODIFY, IN_ATTRIB, IN_MOVED_TO, IN_CREATE = 0x2, 0x4, 0x80, 0x100
+_PR_SET_CHILD_SUBREAPER = 36
+
 AT_SYMLINK_NOFOLLOW, AT_NO_AUTOMOUNT, STATX_MNT_ID = 0x100, 0x800, 0x1000
 _STATX_BASIC = 0x7FF
 
@@ -41,6 +44,7 @@ _libc.syscall.restype = ctypes.c_long
 _libc.ptrace.restype = ctypes.c_long
 _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
 _libc.statx.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+_libc.inotify_add_watch.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
 _libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 
 
@@ -163,6 +167,21 @@ def exit_record(pidfd: int) -> int | None:
     if not int.from_bytes(info[:8], sys.byteorder) & _PIDFD_INFO_EXIT:
         return None
     return int.from_bytes(info[60:64], sys.byteorder, signed=True)
+
+
+def change_queue() -> int:
+    """Return a descriptor that is readable when something changed in what ``watch`` was asked about."""
+    return _checked(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+
+
+def watch(queue: int, fd: int) -> None:
+    """Have changes of a directory's entries, or of a file's content, told; nothing is opened for it."""
+    _checked(_libc.inotify_add_watch(queue, b"/proc/self/fd/%d" % fd, IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_MOVED_TO))
+
+
+def subreaper() -> None:
+    """Have every descendant whose parent ends become the calling process's child."""
+    _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def _syscall(number: int, *arguments: Any) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from .descriptors import Descriptors
 
+WIDTH = 20  # digits of a tally
 PIECE = 1 << 16  # bytes that are moved at once: what a pipe holds
 _ROOM = 1 << 12  # bytes that a pipe takes without blocking once it has reported room
 
@@ -32,13 +33,14 @@ class Streams(Record):
 
     ``stdin`` is a descriptor that is read to its end, or bytes; None gives the worker an empty one. What the worker
     writes goes to the descriptors ``stdout`` and ``stderr`` (None drops it), and both to ``log``, a regular file, as
-    it comes.
+    it comes. At the beginning of the regular file ``tally`` stands how many bytes of both there have been.
     """
 
     stdin: int | bytes | None = None
     stdout: int | None = None
     stderr: int | None = None
     log: int | None = None
+    tally: int | None = None
 
 
 class Ceiling:
@@ -74,6 +76,31 @@ class Log(Ceiling):
         except OSError:
             self.reached = True
         return piece
+
+
+class Tally(Ceiling):
+    """A regular file at whose beginning the number of bytes that were taken stands, always at the same width."""
+
+    __slots__ = ("_fd", "_taken")
+
+    def __init__(self, fd: int) -> None:
+        super().__init__("log", 0)
+        self._fd, self._taken = fd, 0
+
+    def cut(self, piece: bytes) -> bytes:
+        """Count a piece, and return it."""
+        self._taken += len(piece)
+        try:
+            os.pwrite(self._fd, b"%0*d" % (WIDTH, self._taken), 0)
+        except OSError:
+            self.reached = True
+        return piece
+
+
+def kept(streams: Streams) -> tuple[Ceiling, ...]:
+    """Return what takes every piece beside the caller: the log, the tally."""
+    log = () if streams.log is None else (Log(streams.log),)
+    return (*log, *(() if streams.tally is None else (Tally(streams.tally),)))
 
 
 class Side:

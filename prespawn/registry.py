@@ -54,7 +54,8 @@ STATES = (RESERVED, STARTED, ENDED, NEVER_STARTED, LOST)
 UNSETTLED = (RESERVED, STARTED)
 
 _USED = "SELECT 1 FROM run WHERE run_id = ?"
-_RESERVE = "INSERT INTO run VALUES (?, 'reserved', ?, NULL, NULL) ON CONFLICT (run_id) DO NOTHING"
+_SPENT = "SELECT 1 FROM run WHERE approval = ?"
+_RESERVE = "INSERT INTO run (run_id, state, entry, approval) VALUES (?, 'reserved', ?, ?) ON CONFLICT DO NOTHING"
 _ONE = "SELECT run_id, state, entry, start, finish FROM run WHERE run_id = ?"
 _UNSETTLED = "SELECT run_id, state, entry, start, finish FROM run WHERE state IN ('reserved', 'started') ORDER BY rowid"
 
@@ -172,6 +173,11 @@ class Registry:
             return cls._opened(place)
 
     @classmethod
+    def open_to_read(cls, place: Place) -> Registry:
+        """Open the registry that is at a place, only to be asked."""
+        return cls._opened(place, to_read=True)
+
+    @classmethod
     def _opened(cls, place: Place, *, to_read: bool = False) -> Registry:
         from .registry_file import RegistryFile  # SQLite costs 3 ms at every start
 
@@ -191,17 +197,26 @@ class Registry:
         """Return whether a run with this id was ever reserved; what is no run id never was."""
         return isinstance(run_id, str) and is_run_id(run_id) and bool(self._file.rows(_USED, run_id))
 
-    def reserve(self, run_id: str, entry: Mapping[str, Value]) -> None:
+    def spent(self, approval: str) -> bool:
+        """Return whether the approval with this id has started a run."""
+        return bool(self._file.rows(_SPENT, approval))
+
+    def reserve(self, run_id: str, entry: Mapping[str, Value], *, approval: str | None = None) -> None:
         """Take an id for ever and write down what is about to run (``ENTRY``), durable when this returns.
 
-        ``InputError`` ``run-id-invalid``, ``HostError`` ``run-id-reused``.
+        ``approval`` is the id of the one that is used up by this: both happen, or neither. ``InputError``
+        ``run-id-invalid``, ``HostError`` ``run-id-reused``, ``approval-used``.
         """
         if not is_run_id(run_id):
             allowed = "1 to 63 of `a` to `z`, `0` to `9` and `-`, not beginning with `-`"
             raise InputError("run-id-invalid", f"run_id is `{shown_word(str(run_id))}`; allowed here: {allowed}")
-        if not self._file.change(_RESERVE, run_id, ENTRY.text("entry", entry)):
+        if self._file.change(_RESERVE, run_id, ENTRY.text("entry", entry), approval):
+            return
+        if self.used(run_id):
             message = f"run_id is `{run_id}`, which the registry has already; allowed: an id that was never used"
             raise HostError("run-id-reused", f"{message}; leave `run_id` out to have one assigned")
+        message = f"approval `{shown_word(str(approval))}` has started a run already; allowed: one that was not used"
+        raise HostError("approval-used", f"{message}; ask the operator again")
 
     def started(self, run_id: str, start: Mapping[str, Value]) -> None:
         """Write down which process the run is (``START``).
@@ -292,3 +307,18 @@ def standing(state_dir: str, run_id: object) -> Standing:
     except HostError as error:
         unknown = Unknown(reason=str(error))
         return Standing(registry="corrupt" if error.id == "registry-corrupt" else unknown, run_id_used=unknown)
+
+
+def approval_spent(state_dir: str, approval: str) -> bool | Unknown:
+    """Look whether an approval has started a run, as ``standing`` looks: make nothing, raise nothing."""
+    try:
+        place = Place.look(state_dir)
+        if place is None:
+            return False
+        with place:
+            if not place.has_registry():
+                return False
+            with Registry._opened(place, to_read=True) as registry:
+                return registry.spent(approval)
+    except HostError as error:
+        return Unknown(reason=str(error))

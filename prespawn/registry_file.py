@@ -22,6 +22,7 @@ from _thread import allocate_lock  # `threading` costs 3 ms
 from prespawn.policy.errors import HostError
 from prespawn.policy.spelling import shown_word
 
+from .durable import unfinished
 from .registry_place import NAME, PAGE, corrupt, not_written
 from .trusted_path import named, reason
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     Row = tuple[str | None, ...]
 
-_APPLICATION, _VERSION = 0x70737077, 1  # "pspw"; the version is that of the table below
+_APPLICATION, _VERSION = 0x70737077, 2  # "pspw"; the version is that of the table below
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PATIENCE = 10.0  # seconds to wait for another process's change
 _SCHEMA = f"""
@@ -49,7 +50,8 @@ CREATE TABLE run (
     state TEXT NOT NULL CHECK (state IN ('reserved', 'started', 'ended', 'never-started', 'lost')),
     entry TEXT NOT NULL,
     start TEXT,
-    finish TEXT CHECK ((finish IS NULL) = (state IN ('reserved', 'started')))
+    finish TEXT CHECK ((finish IS NULL) = (state IN ('reserved', 'started'))),
+    approval TEXT UNIQUE
 );
 CREATE INDEX unsettled ON run (state) WHERE state IN ('reserved', 'started');
 CREATE TRIGGER kept BEFORE DELETE ON run BEGIN SELECT RAISE (ABORT, 'a run id is used for ever'); END;
@@ -99,7 +101,7 @@ class RegistryFile:
         with self._lock:
             return self._run(query, values)[0]
 
-    def change(self, change: str, *values: str, durable: bool = True) -> bool:
+    def change(self, change: str, *values: str | None, durable: bool = True) -> bool:
         """Make one change, all of it or nothing, and return whether it found a row to make it on.
 
         If not ``durable`` it is flushed with the next change that is; it is whole either way.
@@ -124,7 +126,7 @@ class RegistryFile:
             message = f"{named(self._path)} was opened by process {self._process} and carried across a fork"
             raise HostError("registry-not-written", f"{message}; allowed: a registry of this process; open it here")
 
-    def _run(self, statement: str, values: tuple[str, ...] = ()) -> tuple[list[Row], int]:
+    def _run(self, statement: str, values: tuple[str | None, ...] = ()) -> tuple[list[Row], int]:
         try:
             cursor = self._connection.execute(statement, values)
             return cursor.fetchall(), cursor.rowcount
@@ -134,7 +136,7 @@ class RegistryFile:
 
 def _create(place: Place) -> None:
     """Make an empty registry, unless another process is faster."""
-    name = f"{NAME}.{os.urandom(8).hex()}.new"
+    name = unfinished(NAME)
     try:
         os.close(os.open(name, _NEW, 0o600, dir_fd=place.directory))
         _fill(f"/proc/self/fd/{place.directory}/{name}")
@@ -194,7 +196,7 @@ def _prove(connection: sqlite.Connection, place: Place) -> None:
         (found,) = connection.execute(f"PRAGMA {name}").fetchone()
         if found != expected:
             raise corrupt(place.path, f"has `{name}` {found}, not {expected}")
-    connection.execute("SELECT 1 FROM run LIMIT 1").fetchall()  # the table is there, and so is its first page
+    connection.execute("SELECT approval FROM run LIMIT 1").fetchall()  # the table is there, and so is its first page
     if place.is_cut():
         connection.execute("PRAGMA wal_checkpoint").fetchall()  # after a full disk the log has the whole page
         if place.is_cut():

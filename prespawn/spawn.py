@@ -25,11 +25,14 @@ else:
 SETPRIV = "/usr/bin/setpriv"
 
 
-def spawn(program: str, vector: tuple[str, ...], descriptors: Mapping[int, int]) -> int:
+def spawn(
+    program: str, vector: tuple[str, ...], descriptors: Mapping[int, int], environment: Mapping[str, str] | None = None
+) -> int:
     """Start a program and return its pid.
 
     ``vector`` begins with ``argv[0]``; ``descriptors`` maps the numbers in the new process, from 0 without a gap, to
-    ours. ``OSError`` if the program could not be executed: then there is no process.
+    ours. ``environment`` is for programs that are no worker's, empty if None. ``OSError`` if the program could not
+    be executed: then there is no process.
     """
     sys.audit("prespawn.spawn", program)
     lifted = {number: fcntl(fd, F_DUPFD_CLOEXEC, len(descriptors)) for number, fd in descriptors.items()}
@@ -37,7 +40,7 @@ def spawn(program: str, vector: tuple[str, ...], descriptors: Mapping[int, int])
         return os.posix_spawn(
             program,
             vector,
-            {},
+            {} if environment is None else environment,
             file_actions=[*_placed(lifted), *_closed(len(descriptors))],
             setsid=True,
             setsigmask=(),

@@ -19,7 +19,7 @@ from prespawn.launchers.bwrap import invocation
 from .course import Course, Events
 from .descriptors import Descriptors
 from .outcome import CANCELLED, DEADLINE
-from .pumps import Side, Streams
+from .pumps import Side, Streams, kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run(
     with Descriptors() as own:
         sides = (_source(streams.stdin, own), _sink(streams.stdout, own), _sink(streams.stderr, own))
         events = Events(**{name: own.own(os.eventfd(0)) for name in Events._fields})
-        course = Course(told, plan.limits, sides, streams.log, opened or {}, events, asks=on_held is not None)
+        course = Course(told, plan.limits, sides, kept(streams), opened or {}, events, asks=on_held is not None)
         try:
             _thread.start_new_thread(course.take, ())
             _watch(course, deadline, cancel, None if meanwhile is None else lambda: meanwhile(told), on_held)

@@ -184,6 +184,14 @@ def state_directory(path: str, *, create: bool) -> int:
         raise HostError("registry-not-written", message) from None
 
 
+def tell(directory: int) -> None:
+    """Let whoever waits for a change below the state directory see that a row can be read now."""
+    try:
+        os.utime(directory)
+    except OSError:  # nothing is lost: a follower looks once more by itself
+        return
+
+
 def made(directory: int, path: str, missing: tuple[str, ...]) -> int:
     """Return the descriptor of the last of ``missing``, each made where it is not there; closes ``directory``."""
     for following in missing:

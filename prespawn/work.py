@@ -13,7 +13,7 @@ import select
 from . import kernel
 from . import outcome as ends
 from .outcome import Outcome
-from .pumps import Ceiling, Inward, Log, Outward, wait
+from .pumps import Ceiling, Inward, Outward, wait
 from .status import Status
 from .stop import kill
 
@@ -35,11 +35,13 @@ _GRACE = 1000  # milliseconds in which bubblewrap may reap its init and go by it
 
 
 def work(
-    started: Started, held: Held, stop: Stop, limits: Limits, sides: Sides, log: int | None, own: Descriptors
+    started: Started, held: Held, stop: Stop, limits: Limits, sides: Sides, kept: tuple[Ceiling, ...], own: Descriptors
 ) -> Outcome:
-    """Move what flows until the run ends, end what is left of it, and return the outcome."""
-    log_file = () if log is None else (Log(log),)
-    both = (Ceiling("output", limits.output), *log_file)
+    """Move what flows until the run ends, end what is left of it, and return the outcome.
+
+    ``kept`` is the log, and whatever else is to take every piece.
+    """
+    both = (Ceiling("output", limits.output), *kept)
     errors = both if limits.diagnostics is None else (Ceiling("diagnostics", limits.diagnostics), *both)
     stdin, stdout, stderr = sides
     outward = (Outward(started.stdout, stdout, both, own), Outward(started.stderr, stderr, errors, own))

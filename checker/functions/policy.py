@@ -6,6 +6,7 @@ from prespawn.policy.canonical import digest
 from prespawn.policy.codec import encode
 from prespawn.policy.known import ABSENT, Absent, Unknown
 
+from ..approval import DRIVER, OPERATOR, SAME_USER, approver
 from ..selection import workspace_name
 from .finding import Finding
 
@@ -94,15 +95,23 @@ def approval_mismatch(view: View) -> Iterator[Finding]:
             yield Finding(field=f"approval.{name}", found=approved, allowed=(allowed,))
 
 
-def approver_not_allowed(view: View) -> Iterator[Finding]:
-    """The driver in the operator's place, where the site has not put it there."""
-    approval, rule = view.approval, view.site.approvals.driver_may_approve
-    if isinstance(approval, Absent) or approval.origin != "driver":
+def approver_not_allowed(view: View) -> Iterator[Finding | Unknown]:
+    """The driver in the operator's place, where the site has not put it there; the run's own user, where it may not."""
+    approval, rule = view.approval, view.site.approvals
+    if isinstance(approval, Absent):
         return
-    if rule != "blocker-free":
-        yield Finding(field="approval.origin", found=approval.origin, allowed=("operator",))
-    elif approval.accepts:
+    if approval.origin == DRIVER and rule.driver_may_approve != "blocker-free":
+        yield Finding(field="approval.origin", found=approval.origin, allowed=(OPERATOR,))
+    elif approval.origin == DRIVER and approval.accepts:
         yield Finding(field="approval.accepts", found=approval.accepts, allowed=("nothing that is unknown",))
+    if not rule.require_separate_approver:
+        return
+    for uid in (view.facts.host.uid, view.facts.host.worker_uid):
+        if isinstance(uid, Unknown):
+            yield uid
+            return
+    if approver(approval, view.facts.host) == SAME_USER:
+        yield Finding(field="approval.uid", found=approval.uid, allowed=("a user that the run does not have",))
 
 
 def approval_expired(view: View) -> Iterable[Finding] | Unknown:

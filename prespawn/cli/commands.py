@@ -167,16 +167,117 @@ def exec_(words: tuple[str, ...], **options: Any) -> int:
     return run(words, **options)
 
 
-@command("run", short_help="Preview a declaration.")
+@command("approve", short_help="Approve one run of a declaration.")
 @click.argument("file", type=Name())
+@click.option("--reason", required=True, metavar="TEXT", help="Why it may run.")
+@click.option("--accept", "accepts", multiple=True, metavar="ID", help="Accept this blocker once, which is unknown.")
+@click.option("--lifetime", metavar="TIME", help="How long the approval lasts, as `30m`. Else as the site says.")
+@click.option("--facts", metavar="FILE", help="Judge on the facts that the driver recorded, and not on this user's.")
 @SITE
 @WORKSPACE
 @FORMAT
-def run(**options: Any) -> int:
-    """Preview the declaration FILE: its verdict, and the exact invocation. Nothing is started."""
+def approve(**options: Any) -> int:
+    """Approve one run of the declaration FILE, as it is now and with the verdict that it has now.
+
+    The approval is written into the site's approvals directory in your name. It starts one run, and nothing else.
+    """
+    from .approve import run as approved
+
+    return approved(**options)
+
+
+@command("run", short_help="Preview a declaration, or run it.")
+@click.argument("file", type=Name())
+@click.option("--execute", is_flag=True, help="Run it, if it says `execute: true` and was approved.")
+@click.option("--approval", metavar="ID", help="Which approval, by id or file. Else the latest that fits.")
+@SITE
+@WORKSPACE
+@FORMAT
+def run(execute: bool, approval: str | None, **options: Any) -> int:
+    """Preview the declaration FILE: its verdict, and the exact invocation. With `--execute`, run it.
+
+    A run ends with 0 if it ended well: its command exited with 0 and the file contract was kept; else with 6.
+    """
+    if execute:
+        from .run import run as executed
+
+        return executed(approval=approval, **options)
+    if approval is not None:
+        raise click.UsageError("`--approval` is for a run, and this is a preview; add `--execute`")
     from .preview import run as preview
 
     return preview(**options)
+
+
+@command("follow", short_help="Show a run while it goes on.")
+@click.argument("run_id", metavar="RUN")
+@SITE
+@FORMAT
+def follow(**options: Any) -> int:
+    """Print state and bytes of the run RUN, now and at every change, until it has ended."""
+    from .follow import run as followed
+
+    return followed(**options)
+
+
+@command("conform", context_settings={"allow_interspersed_args": False}, short_help="Try an adapter on every vector.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.option("--all", "everything", is_flag=True, help="The cases of every blocker, not of the portable ones alone.")
+@click.option("--export", is_flag=True, help="Print the vectors, one JSON document a line, and try nothing.")
+@FORMAT
+def conform(words: tuple[str, ...], export: bool, **options: Any) -> int:
+    """Feed each vector to the adapter COMMAND, and say where it does not report the blocker, or starts something."""
+    if bool(words) is export:
+        raise click.UsageError("what is wanted is an adapter's command after `--`, or `--export`")
+    from .conform import run as conformed
+
+    return conformed(words, export=export, **options)
+
+
+@command("recover", short_help="Settle runs whose parent was killed.")
+@SITE
+@FORMAT
+def recover(**options: Any) -> int:
+    """Give every run whose parent was killed its one true end, and take away what is left of it."""
+    from .recover import run as recovered
+
+    return recovered(**options)
+
+
+@cli.group("receipts", short_help="List, show and verify receipts.", no_args_is_help=False)
+def receipts() -> None:
+    """What the parent wrote down of its runs, and whether it still stands there as it was written."""
+
+
+@receipts.command("list", short_help="List every run.")
+@SITE
+@FORMAT
+def receipts_list(**options: Any) -> int:
+    """List every run of the site's registry: its state, and how it ended."""
+    from .receipts import listed
+
+    return listed(**options)
+
+
+@receipts.command("show", short_help="Show the receipts of a run.")
+@click.argument("run_id", metavar="RUN")
+@SITE
+def receipts_show(**options: Any) -> int:
+    """Print the receipts of the run RUN, proved, in their order: one line of canonical JSON each."""
+    from .receipts import shown
+
+    return shown(**options)
+
+
+@receipts.command("verify", short_help="Prove the receipts of runs.")
+@click.argument("run_ids", nargs=-1, metavar="[RUN]...")
+@SITE
+@FORMAT
+def receipts_verify(**options: Any) -> int:
+    """Prove that the receipts of each RUN (else of all) are those that its parent wrote, whole and in their order."""
+    from .receipts import verified
+
+    return verified(**options)
 
 
 @command("explain", short_help="Say what a blocker means.")

@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from prespawn.checker.contract import ContractResult
     from prespawn.checker.verdict import Verdict
     from prespawn.policy.site import Site
 
@@ -70,7 +71,11 @@ def run(
                 "toolchain": toolchains,
             }  # fmt: skip
             return _blocked(gate, run.verdict, typed, words)
-        return _ended(run.outcome, signals.received, gate.policy.profiles[profile].network.mode == "none")
+        status = _ended(run.outcome, signals.received, gate.policy.profiles[profile].network.mode == "none")
+        if run.unrecorded is not None:
+            remark(f"the end of the run could not be written down ({run.unrecorded})")
+            status = status or exit_codes.EXEC_NOT_STARTED
+        return _kept(status, run.contract)
 
 
 def _place(gate: Gate, given: tuple[str, ...]) -> dict[str, object]:
@@ -134,6 +139,14 @@ def _blocked(
             remark(f"with its toolchain: {line}")
     ids = [blocker.id for blocker in verdict.blockers]
     return PROGRAM.get(ids[0], exit_codes.EXEC_NOT_STARTED) if len(ids) == 1 else exit_codes.EXEC_NOT_STARTED
+
+
+def _kept(status: int, contract: ContractResult | None) -> int:
+    """Return the status of a run that kept its contract; one that did not has failed, whatever it says."""
+    if contract is None or contract.is_kept:
+        return status
+    remark(contract.sentence)
+    return status or exit_codes.EXEC_NOT_STARTED
 
 
 def _ended(outcome: Outcome, received: int | None, offline: bool) -> int:

@@ -144,7 +144,7 @@ class _Walk:
         except FileNotFoundError:
             return -1
         except PermissionError:
-            if _is_closed(fd, name):
+            if is_closed(fd, name):
                 return -1
             raise
         except OSError as error:
@@ -170,7 +170,7 @@ def _is_named(names: NamedList, prefix: str, name: str) -> bool:
     return names.holds(name) or (parent != "" and names.holds(f"{parent}/{name}"))
 
 
-def _is_closed(fd: int, name: str) -> bool:
+def is_closed(fd: int, name: str) -> bool:
     """Say whether a directory belongs to somebody else and cannot be searched.
 
     An ordinary caller's worker has the caller's own identity: what the caller cannot reach and cannot open up, it

@@ -54,7 +54,7 @@ def launched(home: str, words: tuple[str, ...], launcher: Callable[[Plan], Invoc
         "declared_files": [], "env_keys": ["TZ"], "execution": {"argv": list(words)}, "execute": True,
         "file_contract": {"mode": "mutation", "allowed_paths": ["**"]},
     }  # fmt: skip
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"uid": os.geteuid()}
     try:
         with mock.patch("prespawn.supervise.invocation", launcher):
             run = gate.launch_typed(declaration, operator="ada", streams=Streams(), caller_env={"TZ": os.environ["TZ"]})
@@ -108,8 +108,10 @@ def test_run_that_is_what_its_plan_means_is_attested_and_recorded(sandbox: Sandb
     }
     assert seen["verdict"]["blockers"] == []
     assert seen["verdict"]["level"] == {"requested": "logical", "earned": "logical", "attainable": "logical"}
-    launch, attestation = seen["chain"]
-    assert launch["launch"]["approval"] == {"origin": "command-line", "operator": "ada", "accepted": []}
+    launch, attestation, terminal = seen["chain"]
+    decided = launch["launch"]["approval"]
+    assert (decided["id"], decided["origin"], decided["operator"]) == (None, "command-line", "ada")
+    assert (decided["uid"], decided["approver"], decided["accepted"]) == (seen["uid"], "same-user", [])
     assert launch["launch"]["runtime"]["path"] in runtimes.bubblewraps()
     held = attestation["attestation"]
     assert (held["allowed"], held["differences"], held["level"]) == (True, [], seen["verdict"]["level"])
@@ -119,12 +121,15 @@ def test_run_that_is_what_its_plan_means_is_attested_and_recorded(sandbox: Sandb
     assert held["attested"]["payload"]["parent_death_signal"] == {"unknown": "not readable from outside"}
     assert held["declared"]["told"]["die-with-parent"] == 1
     assert (seen["state"], seen["end"]["level"]) == ("ended", "logical")
+    ended = terminal["terminal"]
+    assert (ended["state"], ended["level"], ended["contract"]["result"]) == ("ended", "logical", "kept")
+    assert (ended["exit"]["how"], ended["exit"]["status"], ended["unwritten"]) == ("exited", 0, [])
 
 
 def test_receipts_hold_no_value_and_no_argument_and_are_their_owners_alone(sandbox: Sandbox) -> None:
     seen = play(sandbox)
     assert seen["outcome"] == ("exited", 0)
-    assert (seen["modes"], len(seen["texts"])) == ({0o600}, 2)
+    assert (seen["modes"], len(seen["texts"])) == ({0o600}, 3)
     assert not [text for text in seen["texts"] if CANARY in text or "/workspace/ran" in text]
     assert seen["chain"][1]["attestation"]["attested"]["payload"]["environment"] == [
         "HOME", "LANG", "PATH", "PWD", "TZ",
@@ -172,7 +177,7 @@ def test_host_that_refuses_to_trace_runs_nothing_and_is_named(sandbox: Sandbox) 
 
     seen = play(sandbox, how=launch)
     assert (seen["error"], seen["state"], seen["end"]["how"]) == ("ptrace-refused", "never-started", "ptrace-refused")
-    assert [receipt["kind"] for receipt in seen["chain"]] == ["launch"]
+    assert [receipt["kind"] for receipt in seen["chain"]] == ["launch", "terminal"]
     assert os.listdir(sandbox.workspace) == []
 
 

@@ -58,9 +58,11 @@ ADAPTER = (
 DIGEST = f"sha256:{'0' * 64}"
 APPROVAL = {
     "prespawn": "approval/v1",
+    "id": "d1ge57-5a17",
     "run_id": "fix-42",
     "digests": {"declaration": DIGEST, "policy": DIGEST, "blockers": DIGEST},
     "operator": "ada",
+    "uid": 1001,
     "reason": "reviewed",
     "approved_at": 100,
     "expires_at": 200,
@@ -129,6 +131,14 @@ def test_approval_that_ends_before_it_begins_is_refused() -> None:
     error = refused(LOADER.approval, document(json.dumps({**APPROVAL, "expires_at": 100}), "json"))
     assert error.id == "policy-range"
     assert error.message == f"`expires_at` is `100`; allowed here: 101 to {2**53 - 1}"
+
+
+def test_approval_of_a_driver_accepts_nothing() -> None:
+    error = refused(LOADER.approval, document(json.dumps({**APPROVAL, "origin": "driver"}), "json"))
+    assert error.id == "policy-value"
+    assert error.message == "`accepts` names blockers, and no operator decided; allowed here: nothing"
+    driver = {**APPROVAL, "origin": "driver", "accepts": [], "run_id": None}
+    assert LOADER.approval(document(json.dumps(driver), "json"))["origin"] == "driver"
 
 
 # -- empty and absent lists of what is allowed (M12)

@@ -13,13 +13,24 @@ from support import plans
 from support.world import World, plain
 
 from prespawn.checker.attestation import attestation
+from prespawn.checker.contract import Change, ContractResult
 from prespawn.checker.expected import expected
 from prespawn.checker.seen import Seen
 from prespawn.compile import POLICY
+from prespawn.outcome import Outcome
 from prespawn.policy.canonical import canonical, digest_bytes
 from prespawn.policy.errors import HostError, InputError
 from prespawn.policy.known import Unknown
-from prespawn.receipts import DIRECTORY, Receipts, attestation_receipt, launch_receipt, name_of, plan_digest, verify
+from prespawn.receipts import (
+    DIRECTORY,
+    Receipts,
+    attestation_receipt,
+    launch_receipt,
+    name_of,
+    plan_digest,
+    terminal_receipt,
+    verify,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +53,10 @@ SEEN = Seen(
 
 
 def plan(run_id: str = "run-1", **changes: Any) -> ApprovedPlan:
-    approval = {"origin": "operator", "operator": "ada", "accepted": ["limit-not-enforceable"]}
+    approval = {
+        "id": "d1ge57-5a17", "digest": digest_bytes(b"approval"), "origin": "operator", "operator": "ada", "uid": 1001,
+        "approver": "separate", "accepted": ["limit-not-enforceable"],
+    }  # fmt: skip
     return plans.plan(run_id=run_id, digests=DIGESTS, approval=approval, **changes)
 
 
@@ -96,7 +110,7 @@ def test_launch_receipt_names_what_was_decided_and_what_is_about_to_start() -> N
     body = launch["launch"]
     assert body["digests"] == {**DIGESTS, "plan": plan_digest(of), "argv": digest_bytes(b'["true"]')}
     assert body["runtime"] == {"name": "bwrap", "path": "/usr/bin/bwrap", "version": None, "digest": None}
-    assert body["approval"] == {"origin": "operator", "operator": "ada", "accepted": ["limit-not-enforceable"]}
+    assert body["approval"] == dict(of.approval)
     assert body["program"] == {"device": os.stat("/bin/sh").st_dev, "inode": os.stat("/bin/sh").st_ino}
 
 
@@ -216,16 +230,55 @@ def test_receipt_that_was_rewritten_under_a_new_name_is_found_by_the_row() -> No
 def test_missing_receipt_is_found() -> None:
     first, second = chain()
     assert "no such file" in tampered([first], named=[digest(first), digest(second)])
-    assert "`kind`" in tampered([second])
+    assert "no such file" in tampered([second])
 
 
 def test_row_that_names_no_receipt_or_more_than_a_run_has_proves_nothing() -> None:
-    assert "names 0 receipts" in tampered([])
-    assert "names 3 receipts" in tampered([*chain(), "{}"])
+    assert "names no receipt" in tampered([])
+    assert "`at` is missing" in tampered([*chain(), "{}"])
+    first, second = chain()
+    third = terminal_receipt("run-1", digest(second), NOW, state="ended", outcome=Outcome(how="exited", status=0))
+    fourth = terminal_receipt("run-1", digest(third), NOW, state="lost", outcome=Outcome(how="lost"))
+    assert [receipt["kind"] for receipt in verified([first, second, third])] == ["launch", "attestation", "terminal"]
+    assert next(iter(verified([first, second, third], named=[digest(third)])))["kind"] == "launch"
+    assert "`kind`" in tampered([first, second, third, fourth])
+
+
+def test_terminal_receipt_says_exit_contract_and_level_and_no_name_of_a_file() -> None:
+    changes = (Change(path=f"src/{CANARY}", how="added"), Change(path="b", how="mode"))
+    contract = ContractResult(result="violated", seen="compared", violations=changes)
+    outcome = Outcome(how="exited", status=3, stdout=7, stderr=2, detail=CANARY)
+    first = chain()[0]
+    said: dict[str, Any] = {"state": "ended", "contract": contract, "level": "logical", "accepted": ["a-b"]}
+    text = terminal_receipt("run-1", digest(first), NOW, outcome=outcome, **said)
+    body = json.loads(text)["terminal"]
+    jsonschema.validate(json.loads(text), SCHEMA)
+    assert body["exit"] == {"how": "exited", "status": 3, "signal": None, "stage": None, "ceiling": None, "bytes": 9}
+    assert (body["level"], body["accepted"], body["state"]) == ("logical", ["a-b"], "ended")
+    assert (body["contract"]["result"], body["contract"]["violations"]) == ("violated", 2)
+    assert CANARY not in text
+    assert verified([first, text])
+
+
+def test_launch_receipt_may_be_missing_only_if_the_terminal_one_says_so() -> None:
+    first = chain()[0]
+    lost = Outcome(how="parent-gone")
+    last = terminal_receipt("run-1", None, NOW, state="never-started", outcome=lost, unwritten=[digest(first)])
+    assert verified([last], named=[digest(first), digest(last)])
+    assert "leaves it out" in tampered([last], named=[digest(chain(cwd="/tmp")[0]), digest(last)])
+    silent = terminal_receipt("run-1", None, NOW, state="never-started", outcome=lost)
+    assert "`previous`" in tampered([silent], named=[digest(first), digest(silent)])
+
+
+@pytest.mark.parametrize("kind", ["launch", "attestation"])
+def test_receipt_whose_kind_is_not_that_of_its_body_is_found(kind: str) -> None:
+    document = {**json.loads(chain()[0]), "kind": kind, "attestation": json.loads(chain()[1])["attestation"]}
+    assert "says something else" in tampered([canonical(document)])
 
 
 def test_receipts_in_another_order_are_found() -> None:
-    assert "`kind`" in tampered(chain()[::-1])
+    first, second = chain()
+    assert "leaves it out" in tampered([first, second], named=[digest(second), digest(first)])
 
 
 def test_receipts_of_another_run_are_found() -> None:
@@ -233,19 +286,22 @@ def test_receipts_of_another_run_are_found() -> None:
     first, _ = chain()
     _, foreign = chain("run-2")
     assert "`run_id`" in tampered([first, foreign])
+    assert "`run_id`" in tampered([*chain("run-2"), first], named=[digest(first), digest(foreign)])
 
 
 def test_receipt_that_follows_another_one_is_found() -> None:
     first, _ = chain()
     _, second = chain(cwd="/tmp")
-    assert "`previous`" in tampered([first, second])
+    assert "no such file" in tampered([first, second])
+    other = chain(cwd="/tmp")[0]
+    assert "leaves it out" in tampered([first, second, other], named=[digest(first), digest(second)])
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"note": "more"},
-        {"kind": "terminal"},
+        {"kind": "export"},
         {"at": -1},
         {"at": "now"},
         {"previous": "sha256:0"},

@@ -181,16 +181,16 @@ def test_registry_corrupt_when_it_is_another_programs_database(state: Path) -> N
 
 def test_registry_corrupt_when_it_is_of_another_version(state: Path) -> None:
     reserved(state)
-    foreign(state, "PRAGMA user_version = 2")
+    foreign(state, "PRAGMA user_version = 3")
     was = tree(state)
     id, message = failure(lambda: opened(state))
     assert id == "registry-corrupt"
-    assert message.startswith(f"`{state}/registry.db`: has `user_version` 2, not 1; {WHOLE}")
+    assert message.startswith(f"`{state}/registry.db`: has `user_version` 3, not 2; {WHOLE}")
     assert tree(state) == was
 
 
 def test_registry_corrupt_when_its_table_is_gone(state: Path) -> None:
-    foreign(state, "PRAGMA application_id = 1886613623", "PRAGMA user_version = 1")
+    foreign(state, "PRAGMA application_id = 1886613623", "PRAGMA user_version = 2")
     id, message = failure(lambda: opened(state))
     assert id == "registry-corrupt"
     assert message.startswith(f"`{state}/registry.db`: no such table: run; {WHOLE}")

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,12 @@ from support.policy_documents import JSON
 from support.world import ADAPTERS, FORBIDDEN, KEYS, LEVELS, LISTS, PROFILES, RULES, World, plain
 
 from prespawn import Gate
+from prespawn.approvals import Approvals, approval_id
 from prespawn.blockers import shipped
 from prespawn.blockers.rule import PHASES, compile_rules
 from prespawn.checker import functions
 from prespawn.checker.admission import Refused, admit
+from prespawn.checker.approval import Approval
 from prespawn.checker.approve import draft
 from prespawn.checker.check import LEVEL_UNKNOWN, Checker, declaration_invalid
 from prespawn.checker.evaluate import INTERNAL_ERROR
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prespawn.checker.verdict import Verdict
+    from prespawn.gate import Checked
 
 RANK = LEVELS.rank
 PINNED = (BLOCKERS / "pinned.txt").read_text("utf-8").split()
@@ -554,10 +558,26 @@ def test_invariant_11_explain_is_the_gate(shell: Shell, data: st.DataObject) -> 
     said = {found["id"] for found in lint["findings"]} - {"declaration-invalid"}
     assert said <= ids(checked)
     if not checked.allowed:
-        approval = gate.approval(checked, operator="ada", reason="reviewed", accepts=tuple(sorted(ids(checked))))
-        run = gate.launch(checked, approval=approval)
+        with pytest.raises(InputError):
+            gate.approve(checked, reason="reviewed", accepts=tuple(sorted(ids(checked))))
+        run = gate.launch(checked, approval=forged(gate, checked))
         assert run.outcome is None
         assert all(one in run.verdict.blockers for one in checked.blockers if one.because == "fail")
+
+
+def forged(gate: Gate, checked: Checked) -> Approval:
+    """Write what `approve` refuses to: an approval that accepts every blocker, failed or not."""
+    now = int(time.time())
+    approval = Approval(
+        id=approval_id(checked.digests["declaration"]), run_id=checked.run_id, operator="ada", uid=os.geteuid(),
+        reason="forged", approved_at=now, expires_at=now + 60, accepts=tuple(sorted(ids(checked))),
+        digests={name: checked.digests[name] for name in ("declaration", "policy", "blockers")},
+    )  # fmt: skip
+    directory = Approvals.open(gate.trusted, create=True)
+    assert directory is not None
+    with directory:
+        directory.write(approval)
+    return approval
 
 
 @st.composite
