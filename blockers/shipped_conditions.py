@@ -228,6 +228,10 @@ def workspace_holds_device(view: Any) -> Any:
     return (False if (v0 := (v1 is not ABSENT if type(v1 := view.facts.host.mapped_owner) is not Unknown else v1)) is False or (v2 := (False if (v3 := (isinstance(v4, (str, list, tuple, dict)) and not v4 if type(v4 := view.facts.workspace.devices) not in UNJUDGED else v4)) is True else True if v3 is False else v3)) is False else weakest(v0, v2))
 
 
+def workspace_holds_mount(view: Any) -> Any:
+    return (False if (v0 := (isinstance(v1, (str, list, tuple, dict)) and not v1 if type(v1 := view.facts.workspace.mounts) not in UNJUDGED else v1)) is True else True if v0 is False else v0)
+
+
 def workspace_holds_setuid(view: Any) -> Any:
     return (False if (v0 := (v1 is not ABSENT if type(v1 := view.facts.host.mapped_owner) is not Unknown else v1)) is False or (v2 := (False if (v3 := (isinstance(v4, (str, list, tuple, dict)) and not v4 if type(v4 := view.facts.workspace.setuid) not in UNJUDGED else v4)) is True else True if v3 is False else v3)) is False else weakest(v0, v2))
 
@@ -302,6 +306,7 @@ CONDITIONS = {
     'worker-id-taken': worker_id_taken,
     'workspace-holds-credentials': workspace_holds_credentials,
     'workspace-holds-device': workspace_holds_device,
+    'workspace-holds-mount': workspace_holds_mount,
     'workspace-holds-setuid': workspace_holds_setuid,
     'workspace-missing': workspace_missing,
     'workspace-owner-not-mappable': workspace_owner_not_mappable,

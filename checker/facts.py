@@ -39,7 +39,8 @@ class WorkspaceFact(Record):
     must not: ``the file system root``, ``a home directory``, ``the site file``, ``the state directory`` …;
     ``credentials`` its top-level names from the list ``credential-entries``; ``git`` says whether a ``.git`` stands at
     its top, and as what (directory, file, link); ``sockets`` a few relative paths of sockets below it, ``setuid`` the
-    same of files with a setuid or setgid bit, or capabilities of their own, and ``devices`` of device files.
+    same of files with a setuid or setgid bit, or capabilities of their own, ``devices`` of device files, and ``mounts``
+    of what else is mounted below it.
     """
 
     nested = {"place": Place}
@@ -52,6 +53,7 @@ class WorkspaceFact(Record):
     sockets: tuple[str, ...]
     setuid: tuple[str, ...]
     devices: tuple[str, ...]
+    mounts: tuple[str, ...]
 
 
 class FileFact(Record):

@@ -73,13 +73,30 @@ class Look:
 
     def filesystem(self, fd: int) -> str:
         """Return the type of the file system that a descriptor is on, by the descriptor's own mount."""
-        if self._mounts is None:
-            self._mounts = b"\n" + content("/proc/self/mountinfo")
-        (mount,) = (line for line in content(f"/proc/self/fdinfo/{fd}").split(b"\n") if line.startswith(b"mnt_id:"))
-        _, found, rest = self._mounts.partition(b"\n%d " % int(mount[7:]))
+        _, found, rest = self._table().partition(b"\n%d " % _mount_of(fd))
         if not found:
             return unknown("its mount is not in this mount namespace")  # type: ignore[no-any-return]
         return rest.partition(b"\n")[0].partition(b" - ")[2].split(b" ")[0].decode("ascii", "backslashreplace")
+
+    def mounted_below(self, fd: int, path: str) -> tuple[str, ...]:
+        """Return what is mounted below a directory, as sorted paths relative to it; ``path`` is where it is.
+
+        By the table and not by device numbers, for a second mount of the same file system has the same. What is below
+        in name alone, because another mount hides it there, does not count.
+        """
+        prefix = _as_listed(path.rstrip("/")) + b"/"
+        if b" " + prefix not in self._table():
+            return ()
+        rows = [line.split(b" ", 5) for line in self._table().split(b"\n") if line]
+        above = {int(row[0]): int(row[1]) for row in rows}
+        own = _mount_of(fd)
+        below = (row for row in rows if row[4].startswith(prefix) and own in _and_parents(int(row[0]), above))
+        return tuple(sorted(_unlisted(row[4][len(prefix) :]) for row in below))
+
+    def _table(self) -> bytes:
+        if self._mounts is None:
+            self._mounts = b"\n" + content("/proc/self/mountinfo")
+        return self._mounts
 
     def identity(self, path: str) -> Identity | None:
         """Return device and inode of a path, or None where it cannot be seen; remembered for this look."""
@@ -123,6 +140,37 @@ def content(path: str) -> bytes:
     """Return what a file of the kernel's holds."""
     with open(path, "rb", buffering=0) as file:
         return file.read()
+
+
+def _mount_of(fd: int) -> int:
+    (mount,) = (line for line in content(f"/proc/self/fdinfo/{fd}").split(b"\n") if line.startswith(b"mnt_id:"))
+    return int(mount[7:])
+
+
+def _and_parents(mount: int, above: dict[int, int]) -> set[int]:
+    """Return a mount's number and those of all that it is mounted on."""
+    passed: set[int] = set()
+    while mount in above and mount not in passed:  # the first of all may be its own parent
+        passed.add(mount)
+        mount = above[mount]
+    return passed
+
+
+_ESCAPED = ((b"\\", b"\\134"), (b" ", b"\\040"), (b"\t", b"\\011"), (b"\n", b"\\012"), (b"#", b"\\043"))
+
+
+def _as_listed(path: str) -> bytes:
+    """Return a path as mountinfo writes it."""
+    listed = os.fsencode(path)
+    for character, escape in _ESCAPED:
+        listed = listed.replace(character, escape)
+    return listed
+
+
+def _unlisted(path: bytes) -> str:
+    for character, escape in reversed(_ESCAPED):
+        path = path.replace(escape, character)
+    return os.fsdecode(path)
 
 
 def _and_above(path: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.record import Record
 
 from .look import is_within, unknown, why
-from .places import covers, expand, held_place, nothing_at, trusted_place
+from .places import covers, expand, held_place, mounted_below, nothing_at, trusted_place
 from .scan import scan
 from .walk import descend
 
@@ -147,6 +147,9 @@ def _seen(look: Look, grant: Grant, own: Mapping[str, str]) -> tuple[Any, Any]:
     listed = look.lists["credential-files"]
     lease = grant.purpose == LEASES
     # A toolchain ships certificates of authorities deep inside; a credential of its owner stands at the top.
+    mounted: Any = mounted_below(look, place, grant.fd)
+    if isinstance(mounted, Unknown) or mounted:
+        return mounted if isinstance(mounted, Unknown) else f"holds a mount at `{mounted[0]}`", ()
     walked: Any = scan(grant.fd, look.most_entries, top=None if lease else listed, anywhere=listed if lease else None)
     return _found(look, place, walked), walked.named if lease else walked.top
 

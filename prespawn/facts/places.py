@@ -18,7 +18,7 @@ from prespawn.policy.spelling import is_absolute, is_printable_name
 from ..site_file import home
 from ..trusted_path import named
 from .look import FOLLOWED, all_homes, kind_of, unknown, why
-from .scan import scan
+from .scan import SHOWN, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def workspace(look: Look, name: str, place: Any, fd: int, own: Mapping[str, str]
     return WorkspaceFact(
         known=True, name=name, place=place, covers=covers(look, place, own), credentials=found.top,
         git=_git(fd), sockets=found.sockets, setuid=found.setuid, devices=found.devices,
+        mounts=mounted_below(look, place, fd),
     )  # fmt: skip
 
 
@@ -125,8 +126,19 @@ def no_workspace(name: str) -> WorkspaceFact:
 def _unseen(name: str, place: Any, value: Any) -> WorkspaceFact:
     return WorkspaceFact(
         known=True, name=name, place=place, covers=value, credentials=value, git=value, sockets=value, setuid=value,
-        devices=value,
+        devices=value, mounts=value,
     )  # fmt: skip
+
+
+def mounted_below(look: Look, place: Place, fd: int) -> tuple[str, ...]:
+    """Return a few of the mounts below a tree, relative to it; ``fd`` is a descriptor of its root."""
+    path: Any = place.path
+    if isinstance(path, Unknown):
+        return path  # type: ignore[return-value]
+    try:
+        return look.mounted_below(fd, path)[:SHOWN]
+    except (OSError, ValueError) as error:
+        return why(error, place.given)  # type: ignore[no-any-return]
 
 
 def _git(root: int) -> Any:

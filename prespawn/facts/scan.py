@@ -1,8 +1,8 @@
 """One walk through a tree that a run will see: sockets, setuid files, devices, names of credentials.
 
-The walk goes by descriptors, follows no link, reads no file and opens nothing but directories. It descends into other
-file systems that are mounted below: what a bind shows is what is looked at. It is bounded by a number that is handed
-in; beyond it nothing is claimed.
+The walk goes by descriptors, follows no link, reads no file and opens nothing but directories. It descends into what is
+mounted below as well, and does not see what lies beneath there: that there are mounts is another fact. It is bounded
+by a number that is handed in; beyond it nothing is claimed.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.facts_world import LEASED, World, area, lists, lost, profile
+from support.facts_world import IS_ROOT, LEASED, World, area, lists, lost, profile, with_own_mounts
 
+from prespawn import kernel
 from prespawn.facts import places
 from prespawn.policy.codec import encode
 from prespawn.policy.known import ABSENT
@@ -168,6 +169,17 @@ def test_toolchain_that_shares_the_workspaces_tree(world: World, given: str, wor
 def test_toolchains_may_share_a_tree(world: World) -> None:
     world.grant(py=world.directory("py"), lib=world.directory("py/lib"))
     assert [fact.overlaps for fact in world.facts().mounts] == [ABSENT, ABSENT]
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root to mount")
+def test_toolchain_with_a_mount_below_it(world: World) -> None:
+    below = world.directory("py/lib/a b")
+
+    def ask() -> Any:
+        kernel.mount_tmpfs(below, "size=64k")
+        return toolchain(world, f"{world.top}/py").exposes
+
+    assert with_own_mounts(ask) == "holds a mount at `lib/a b`"
 
 
 # -- leases

@@ -8,8 +8,9 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.facts_world import IS_ROOT, MINE, STRANGER, World, area, as_stranger, lists, lost, profile
+from support.facts_world import IS_ROOT, MINE, STRANGER, World, area, as_stranger, lists, lost, profile, with_own_mounts
 
+from prespawn import kernel
 from prespawn.facts import look as looks
 from prespawn.facts import places
 from prespawn.facts.look import Look, is_within
@@ -397,3 +398,47 @@ def test_scan_leaks_no_descriptor(world: World) -> None:
         scan(fd, most)
     assert len(os.listdir("/proc/self/fd")) == before
     os.close(fd)
+
+
+# -- mounts below the root
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root to mount")
+def test_mounts_below_the_root_are_named(world: World) -> None:
+    os.chmod(world.file("ws/sub/suid"), 0o4755)
+    names = ["sub", "a b\\c#\td", "z"]
+
+    def ask() -> Any:
+        before = world.facts().workspace.mounts
+        for name in names[:2]:
+            kernel.mount_tmpfs(world.directory(f"ws/{name}"), "size=64k")
+        file = os.open(world.file("data"), os.O_PATH)  # a single file of the same file system: no device number tells
+        kernel.attach_mount(kernel.clone_mount(file), world.file("ws/z"))
+        kernel.mount_tmpfs(world.directory("ws-evil"), "size=64k")
+        fact = world.facts().workspace
+        return before, fact.mounts, fact.setuid
+
+    assert with_own_mounts(ask) == ((), tuple(sorted(names)), ())
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root to mount")
+def test_mount_that_another_hides_is_not_below_the_root(world: World) -> None:
+    above = world.directory("above/ws/sub").removesuffix("/ws/sub")
+
+    def ask() -> Any:
+        kernel.mount_tmpfs(f"{above}/ws/sub", "size=64k")
+        kernel.mount_tmpfs(above, "size=64k")
+        main = world.site.workspaces["main"].replace(root=world.directory("above/ws"))
+        world.site = world.site.replace(workspaces={"main": main})
+        return world.facts().workspace.mounts
+
+    assert with_own_mounts(ask) == ()
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root to mount")
+def test_root_that_is_a_mount_itself_passes(world: World) -> None:
+    def ask() -> Any:
+        kernel.mount_tmpfs(world.root, "size=64k")
+        return world.facts().workspace.mounts
+
+    assert with_own_mounts(ask) == ()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prespawn import kernel
 from prespawn.checker.declaration import declaration
 from prespawn.facts import gather
 from prespawn.policy.bundle import Policy
@@ -198,14 +199,27 @@ def lost(value: object) -> str | None:
 
 def as_stranger(ask: Callable[[], Any]) -> Any:
     """Answer in a child that is an ordinary account with no rights of ours; needs root. The answer is plain values."""
+    return _in_child(_become_stranger, ask)
+
+
+def with_own_mounts(ask: Callable[[], Any]) -> Any:
+    """Answer in a child whose mounts nobody else sees; needs root. The answer is plain values."""
+    return _in_child(kernel.private_mounts, ask)
+
+
+def _become_stranger() -> None:
+    os.setgroups([])
+    os.setresgid(STRANGER, STRANGER, STRANGER)
+    os.setresuid(STRANGER, STRANGER, STRANGER)
+
+
+def _in_child(prepare: Callable[[], None], ask: Callable[[], Any]) -> Any:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         try:
-            os.setgroups([])
-            os.setresgid(STRANGER, STRANGER, STRANGER)
-            os.setresuid(STRANGER, STRANGER, STRANGER)
+            prepare()
             answer = ask()
         except BaseException as crash:  # noqa: BLE001  # it is raised again on the other side
             answer = crash
