@@ -136,9 +136,16 @@ class Gate:
             return _checked(self._checker.check(declaration, held.facts), declaration, held.facts)
 
     def check_replayed(self, declared: object, facts: ReplayedFacts) -> Verdict:
-        """Return the verdict on recorded facts: the same bytes as where they were recorded, and never a plan."""
+        """Return the verdict on recorded facts: the same bytes as where they were recorded, and never a plan.
+
+        What facts of this declaration would hold and these do not is unknown.
+        """
+        from prespawn.checker.fitting import fitted
+
         declaration = self._admitted(declared)
-        return declaration if isinstance(declaration, Verdict) else self._checker.check(declaration, facts)
+        if isinstance(declaration, Verdict):
+            return declaration
+        return self._checker.check(declaration, fitted(facts, declaration, self.policy))
 
     def preview(self, checked: Checked, *, run_id: str = "preview") -> tuple[str, ...]:
         """Return the command line that an approved run would amount to, environment values left out."""
@@ -203,7 +210,8 @@ class Gate:
         directory under that id, and nothing else. It starts one run, whoever else has it. ``streams`` are the caller's
         side of the worker's standard streams, ``cancel`` a descriptor that becomes readable when the run is to end.
         ``ShortfallError`` if the held run is not what its plan means, any other ``HostError`` if the host fails before
-        the worker's first instruction; the registry says then that the run never started. ``ReadError`` for an approval that is not to be believed.
+        the worker's first instruction; the registry says then that the run never started. ``ReadError`` for an approval that
+        is not to be believed, ``TypeError`` for what is none.
         """
         from .approving import believed
 
