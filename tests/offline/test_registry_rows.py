@@ -74,8 +74,16 @@ def test_registry_keeps_a_run_from_reservation_to_end(registry: Registry) -> Non
 )
 def test_every_end_that_a_run_can_have_is_written(registry: Registry, outcome: Outcome) -> None:
     registry.reserve("one", ENTRY)
-    run: Any = SimpleNamespace(plan=SimpleNamespace(run_id="one"), registry=registry, verdict=None, contract=None)
-    launch._Launch._settle(run, outcome)
+    kept: list[str] = []
+    run: Any = launch._Launch.__new__(launch._Launch)
+    for name, value in {
+        "plan": SimpleNamespace(run_id="one", approval={"accepted": ()}), "registry": registry, "directory": -1,
+        "receipts": SimpleNamespace(write=kept.append), "receipt": f"sha256:{'0' * 64}", "is_written": True,
+        "unrecorded": None, "verdict": None, "contract": None,
+    }.items():  # fmt: skip
+        setattr(run, name, value)
+    run._settle(outcome)
+    assert (len(kept), run.unrecorded) == (1, None)
     row = registry.run("one")
     assert row is not None
     assert row.end is not None
