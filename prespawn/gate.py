@@ -211,8 +211,7 @@ class Gate:
         side of the worker's standard streams, ``cancel`` a descriptor that becomes readable when the run is to end.
         ``ShortfallError`` if the held run is not what its plan means, any other ``HostError`` if the host fails before
         the worker's first instruction; the registry says then that the run never started. ``ReadError`` for an approval
-        that is not to be believed.
-        is not to be believed, ``TypeError`` for what is none.
+        that is not to be believed, ``TypeError`` for what is none.
         """
         from .approving import believed
 
