@@ -8,6 +8,7 @@ other error, and help is a result like any other: click's own way of printing an
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import click
@@ -58,6 +59,7 @@ def _version(context: click.Context, _parameter: click.Parameter, asked: bool) -
         context.exit()
 
 
+_QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")  # as click quotes; an apostrophe is none
 _EAGER: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
 HELP = click.Option(["-h", "--help"], **_EAGER, callback=_help, help="Show this message and exit.")
 VERSION = click.Option(["--version"], **_EAGER, callback=_version, help="Show the version and exit.")
@@ -98,12 +100,15 @@ def _completed(line: Sequence[str]) -> int:
         cli.main(list(line), prog_name=NAME)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else exit_codes.USAGE
+    except (KeyError, ValueError):  # not the shell's words; there is nobody to say it to
+        return exit_codes.USAGE
     return exit_codes.USAGE
 
 
 def _said(wrong: click.ClickException, command: str) -> str:
     """Return click's sentence as one of ours, with the command line that explains it."""
-    sentence = " ".join(wrong.format_message().split()).rstrip(".?").replace("'", "`").replace(". Did you", "; did you")
+    sentence = " ".join(wrong.format_message().split()).rstrip(".?").replace(". Did you", "; did you")
+    sentence = _QUOTED.sub(r"`\1`", sentence)
     context = wrong.ctx if isinstance(wrong, click.UsageError) else None
     path = f"{NAME} {command}".rstrip() if context is None else context.command_path
     return f"{sentence[:1].lower()}{sentence[1:]}; `{path} --help` says what is allowed here (usage)"

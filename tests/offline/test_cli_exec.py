@@ -25,7 +25,7 @@ BLOCKED = (
     (
         ("--profile", "logical-v1", "--", "ls"),
         125,
-        {"profile-not-activated", "adapter-profile-not-allowed", "launcher-missing"},
+        {"profile-not-activated", "adapter-profile-not-allowed"},
     ),
     (("--env", "FOO", "--", "ls"), 125, {"env-key-not-allowed"}),
     (("--env", "LD_PRELOAD", "--", "ls"), 125, {"env-key-loader"}),

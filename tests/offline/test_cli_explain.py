@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -232,14 +231,18 @@ def test_preview_of_what_is_blocked_is_the_verdict_alone(
     assert document["invocation"] == []
 
 
-def test_preview_without_a_launcher_says_so(shell: Shell) -> None:
+def test_preview_of_a_host_process_shows_its_whole_environment_and_no_value_of_the_site(shell: Shell) -> None:
     shell.write_site(
         activated=["logical-v1"], pairs=[{"adapter": "exec@1", "profile": "logical-v1"}], argv={"logical-v1": [["ls"]]}
     )
     shell.file("d.yaml", DECLARATION.replace("sandbox-v1", "logical-v1"))
     result = shell.run("run", "d.yaml")
-    assert (result.code, result.lines[-1]) == (0, "  nothing here starts it: no launcher for logical-v1")
-    assert json.loads(shell.run("run", "--format", "json", "d.yaml").out)["invocation"] == []
+    head, line = result.lines[-2:]
+    assert (result.code, head) == (0, "  would start, after an approval:")
+    assert line == "    env -i 'PATH=…' 'LANG=…' /usr/bin/ls"
+    words = ["env", "-i", "PATH=…", "LANG=…", "/usr/bin/ls"]
+    assert shell.run("run", "--format", "json", "d.yaml").json["invocation"] == words
+    assert result.is_quiet
 
 
 @pytest.mark.parametrize(
@@ -249,10 +252,6 @@ def test_preview_without_a_launcher_says_so(shell: Shell) -> None:
         (
             ("run", "d.yaml", "d.yaml"),
             "got unexpected extra argument (d.yaml); `prespawn run --help` says what is allowed here (usage)",
-        ),
-        (
-            ("run", "d.yaml", "--execute"),
-            "no such option `--execute`; `prespawn run --help` says what is allowed here (usage)",
         ),
         (("run", "e.yaml"), "e.yaml:1:1: nothing in it but blanks and comments; allowed here: one document "
                             "(input-empty)"),

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from support.cli import DECLARATION, Shell, runtime, shell
 
 from prespawn import exit_codes
+from prespawn.cli.commands import cli
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["runtime", "shell"]  # the fixtures
 
-COMMANDS = ("check", "run", "lint", "explain", "blockers", "profiles", "activate", "init", "exec")
+COMMANDS = sorted(cli.commands)
 LINES = (
     ["check", "d.yaml"],
     ["check", "--format", "json", "d.yaml"],
@@ -143,7 +144,7 @@ OPTIONS = st.sampled_from(
     ("--site", "--format", "--facts", "--record-facts", "--workspace", "--profile", "--env", "--adapter", "--toolchain",
      "-h", "--help", "--version", "--format=json", "--site=gone", "--nope", "-x", "--execute")
 )  # fmt: skip
-READING = tuple(command for command in COMMANDS if command not in ("activate", "init", "exec"))
+READING = ("check", "run", "approve", "lint", "explain", "blockers", "profiles")
 
 
 @pytest.mark.usefixtures("runtime")
