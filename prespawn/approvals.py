@@ -23,7 +23,7 @@ from prespawn.policy.format import FIRST_KEY
 from prespawn.policy.reader import DEFAULT_BOUNDS, read, read_error
 from prespawn.policy.spelling import is_run_id
 
-from .durable import write_new
+from .durable import sweep, write_new
 from .trusted_path import Walk, judged, kind, made, named, reason
 
 TYPE_CHECKING = False
@@ -120,6 +120,15 @@ class Approvals:
         yield from sorted(
             (one for one in found if one is not None), key=lambda one: (one.approved_at, str(one.id)), reverse=True
         )
+
+    def sweep(self) -> tuple[str, ...]:
+        """Take away what a killed writer has left unfinished, where it is the caller's to take."""
+        if self._owner not in (None, os.geteuid()):
+            return ()
+        try:
+            return sweep(self._directory)
+        except OSError as error:
+            raise HostError("approval-not-written", f"{named(self.path)}: {reason(error)}") from None
 
     def _id(self, wanted: str) -> str:
         """Return the id that is meant; a path must lead into this very directory."""

@@ -67,9 +67,8 @@ def typed(trusted: Trusted, checked: Verdict, now: int, operator: str) -> Approv
 
 
 def believed(trusted: Trusted, wanted: Approval | str) -> Approval | None:
-    """Return what stands in the site's directory under an approval's id, with whether it was used; None if nothing."""
+    """Return what stands in the site's directory under an approval's id, None if nothing."""
     from .approvals import Approvals
-    from .registry import approval_spent
 
     id = wanted.id if isinstance(wanted, Approval) else wanted
     if id is None:
@@ -78,14 +77,13 @@ def believed(trusted: Trusted, wanted: Approval | str) -> Approval | None:
     if directory is None:
         return None
     with directory:
-        found = directory.read(id)
-    return None if found is None else found.replace(used=approval_spent(trusted.state_dir, str(found.id)))
+        return directory.read(id)
 
 
 def given_for(trusted: Trusted, checked: Verdict, now: int) -> Approval | None:
     """Return the approval of a verdict that fits best; see ``Gate.approval_for``."""
     from .approvals import Approvals
-    from .registry import approval_spent
+    from .registry import standing
 
     if "declaration" not in checked.digests:
         return None
@@ -96,7 +94,7 @@ def given_for(trusted: Trusted, checked: Verdict, now: int) -> Approval | None:
         found = list(directory.of(checked.digests["declaration"]))
     nearest = [one for one in found if _fits(one, checked)] or found
     for one in nearest:
-        if one.approved_at <= now < one.expires_at and approval_spent(trusted.state_dir, str(one.id)) is False:
+        if one.approved_at <= now < one.expires_at and standing(trusted.state_dir, None, one.id).approval_used is False:
             return one
     return nearest[0] if nearest else None
 

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from .follow import Progress
     from .outcome import Outcome
     from .pumps import Streams
+    from .recover import Recovered
+    from .registry import Standing
     from .trusted import Trusted
 
 TAKEN = ("approval-used", "run-id-reused")  # what the registry alone decides, in the transaction that takes it
@@ -209,6 +211,7 @@ class Gate:
         ``approval`` is one that ``approve`` returned, an id, or a path; believed is what stands in the site's
         directory under that id, and nothing else. It starts one run, whoever else has it. ``streams`` are the caller's
         side of the worker's standard streams, ``cancel`` a descriptor that becomes readable when the run is to end.
+
         ``ShortfallError`` if the held run is not what its plan means, any other ``HostError`` if the host fails before
         the worker's first instruction; the registry says then that the run never started. ``ReadError`` for an approval
         that is not to be believed, ``TypeError`` for what is none.
@@ -219,7 +222,10 @@ class Gate:
         if declaration is None or facts is None:
             return Run(run_id=None, verdict=checked, outcome=None)
         given = None if approval is None else believed(self._trusted, approval)
-        with self._gathered(declaration, caller_env, extra_path) as held:
+        registry = standing(self._trusted.state_dir, declaration.run_id, None if given is None else given.id)
+        if given is not None:
+            given = given.replace(used=registry.approval_used)
+        with self._gathered(declaration, caller_env, extra_path, registry) as held:
             return self._launched(held, declaration, given, facts.workspace, streams, cancel, caller_env)
 
     def launch_typed(
@@ -303,6 +309,21 @@ class Gate:
 
         return follow(self._trusted.state_dir, run_id)
 
+    def recover(self) -> Recovered:
+        """Settle every run whose parent was killed before it could: each gets one true end, and nothing is left of it.
+
+        ``HostError`` if that cannot be done; runs whose parent still runs are that parent's, and stay as they are.
+        """
+        from .approvals import Approvals
+        from .recover import recover
+
+        done = recover(self._trusted.state_dir)
+        approvals = Approvals.open(self._trusted)
+        if approvals is None:
+            return done
+        with approvals:
+            return done.replace(swept=(*done.swept, *approvals.sweep()))
+
     @property
     def remedies(self) -> Mapping[str, str]:
         """What the author can change, by blocker id."""
@@ -333,9 +354,10 @@ class Gate:
         return admitted
 
     def _gathered(
-        self, declaration: Declaration, caller_env: Mapping[str, str] | None, extra_path: tuple[str, ...]
-    ) -> Held:
-        registry = standing(self._trusted.state_dir, declaration.run_id)
+        self, declaration: Declaration, caller_env: Mapping[str, str] | None, extra_path: tuple[str, ...],
+        registry: Standing | None = None,
+    ) -> Held:  # fmt: skip
+        registry = registry or standing(self._trusted.state_dir, declaration.run_id)
         profile = profile_of(declaration, self.policy)
         return gather(
             declaration,

@@ -146,6 +146,9 @@ class Hold:
                 kernel.ptrace(kernel.PTRACE_CONT, pid, 0 if event else os.WSTOPSIG(status))
             except ProcessLookupError:  # killed while it was stopped: the next wait says so
                 continue
+            except OSError:
+                self._waiting[pid] = status  # it stays stopped, and `reap` must know: nothing reports that again
+                raise
         return None
 
     def _next(self, pid: int) -> int | None:
@@ -170,6 +173,9 @@ class Hold:
             kernel.ptrace(kernel.PTRACE_DETACH, pid)
         except ProcessLookupError:  # killed while stopped: reap it, as a traced zombie keeps its pid namespace alive
             self._run_until(pid, ())
+        except OSError:
+            self._waiting[pid] = 0
+            raise
 
 
 def _end_stopped(pid: int) -> None:

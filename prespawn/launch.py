@@ -28,7 +28,7 @@ from .outcome import Outcome
 from .process import boot_id, start_time
 from .pumps import Streams
 from .receipts import Receipts, attestation_receipt, launch_receipt, terminal_receipt
-from .registry import ENDED, LOST, NEVER_STARTED, Registry
+from .registry import ENDED, LOST, MOVES, NEVER_STARTED, Registry
 from .run_log import RunLog
 from .trusted_path import reason, state_directory, tell
 from .words import blocker_difference
@@ -208,13 +208,10 @@ class _Launch:
             self.unrecorded = failed.id
             state, end = (state, end) if state == NEVER_STARTED else (LOST, {**_end(failed.id)})
         try:
-            _MOVES[state](self.registry, self.plan.run_id, end)
+            MOVES[state](self.registry, self.plan.run_id, end)
         except HostError as failed:  # the row stays open, and `recover` says then that nobody saw the end
             self.unrecorded = failed.id
         tell(self.directory)
-
-
-_MOVES = {ENDED: Registry.ended, NEVER_STARTED: Registry.never_started, LOST: Registry.lost}
 
 
 def _cause(failed: BaseException) -> str:

@@ -41,7 +41,7 @@ from .registry_place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Self
 
     from .registry_file import RegistryFile, Row
@@ -57,6 +57,7 @@ _USED = "SELECT 1 FROM run WHERE run_id = ?"
 _SPENT = "SELECT 1 FROM run WHERE approval = ?"
 _RESERVE = "INSERT INTO run (run_id, state, entry, approval) VALUES (?, 'reserved', ?, ?) ON CONFLICT DO NOTHING"
 _ONE = "SELECT run_id, state, entry, start, finish FROM run WHERE run_id = ?"
+_ALL = "SELECT run_id, state, entry, start, finish FROM run ORDER BY rowid"
 _UNSETTLED = "SELECT run_id, state, entry, start, finish FROM run WHERE state IN ('reserved', 'started') ORDER BY rowid"
 
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.@+:")
@@ -247,6 +248,11 @@ class Registry:
         """Return every run without an end, oldest first; those that have one cost nothing."""
         return tuple(self._run(row) for row in self._file.rows(_UNSETTLED))
 
+    def runs(self) -> Iterator[Run]:
+        """Yield every run, oldest first."""
+        for row in self._file.rows(_ALL):
+            yield self._run(row)
+
     def _move(self, run_id: str, to: str, since: tuple[str, ...], column: str, text: str, durable: bool = True) -> None:
         change = f"UPDATE run SET state = ?, {column} = ? WHERE run_id = ? AND state IN (?, ?)"
         if is_run_id(run_id) and self._file.change(change, to, text, run_id, since[0], since[-1], durable=durable):
@@ -278,19 +284,30 @@ class Registry:
         raise self._file.corrupt(f"holds values for run `{run_id}` that no registry wrote")
 
 
+MOVES: Mapping[str, Callable[[Registry, str, Mapping[str, Value]], None]] = {
+    ENDED: Registry.ended, NEVER_STARTED: Registry.never_started, LOST: Registry.lost,
+}  # fmt: skip
+"""How a row comes to each of its ends."""
+
+
 class Standing(Record):
     """What a look at a state directory told, ``Unknown`` with a reason where it could not.
 
     ``registry``: ready, absent (there is none, or no directory yet) or corrupt. ``run_id_used``: whether the id that
-    was asked about is taken.
+    was asked about is taken; ``approval_used``: whether the approval that was asked about has started a run.
     """
 
     registry: str | Unknown
     run_id_used: bool | Unknown
+    approval_used: bool | Unknown = False
 
 
-def standing(state_dir: str, run_id: object) -> Standing:
-    """Look how the registry below ``state_dir`` stands, and whether it has ``run_id``; make nothing, raise nothing."""
+def standing(state_dir: str, run_id: object, approval: str | None = None) -> Standing:
+    """Look how the registry below ``state_dir`` stands, and whether it has ``run_id`` and ``approval``.
+
+    Make nothing, raise nothing. Where nothing is asked for it is not opened (SQLite costs 5 ms): the launch does, and
+    fails closed.
+    """
     try:
         place = Place.look(state_dir)
         if place is None:
@@ -298,27 +315,12 @@ def standing(state_dir: str, run_id: object) -> Standing:
         with place:
             if not place.has_registry():
                 return Standing(registry="absent", run_id_used=False)
-            if not isinstance(
-                run_id, str
-            ):  # nothing to ask for; the launch opens it and fails closed (SQLite: 5 ms here)
+            if not isinstance(run_id, str) and approval is None:
                 return Standing(registry="ready", run_id_used=False)
             with Registry._opened(place, to_read=True) as registry:
-                return Standing(registry="ready", run_id_used=registry.used(run_id))
+                spent = approval is not None and registry.spent(approval)
+                return Standing(registry="ready", run_id_used=registry.used(run_id), approval_used=spent)
     except HostError as error:
         unknown = Unknown(reason=str(error))
-        return Standing(registry="corrupt" if error.id == "registry-corrupt" else unknown, run_id_used=unknown)
-
-
-def approval_spent(state_dir: str, approval: str) -> bool | Unknown:
-    """Look whether an approval has started a run, as ``standing`` looks: make nothing, raise nothing."""
-    try:
-        place = Place.look(state_dir)
-        if place is None:
-            return False
-        with place:
-            if not place.has_registry():
-                return False
-            with Registry._opened(place, to_read=True) as registry:
-                return registry.spent(approval)
-    except HostError as error:
-        return Unknown(reason=str(error))
+        found = "corrupt" if error.id == "registry-corrupt" else unknown
+        return Standing(registry=found, run_id_used=unknown, approval_used=unknown)

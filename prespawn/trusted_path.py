@@ -109,7 +109,7 @@ class Walk:
                 self.missing = (following, *reversed(names))
                 return
             path = os.path.dirname(self.path) if following == ".." else os.path.join(self.path, following)
-            if stat.S_ISLNK(os.fstat(descriptor).st_mode) and (names or follow_last):
+            if _is_link(descriptor) and (names or follow_last):
                 links += 1
                 if links > _MOST_LINKS:
                     os.close(descriptor)
@@ -131,7 +131,8 @@ class Walk:
 
     def _enter(self, descriptor: int, path: str) -> None:
         self.close()
-        self.descriptor, self.path, self.status = descriptor, path, os.fstat(descriptor)
+        self.descriptor, self.path = descriptor, path
+        self.status = os.fstat(descriptor)
         if stat.S_ISDIR(self.status.st_mode):
             self.above.append((self.status.st_dev, self.status.st_ino))
         self.fault = self.fault or judged(self.status, path, sticky=self._sticky)
@@ -244,6 +245,15 @@ def _from_here(path: str) -> str:
     while names[:1] == [".."]:
         here, names = os.path.dirname(here), names[1:]
     return "/".join((here, *names))
+
+
+def _is_link(descriptor: int) -> bool:
+    """Say whether a descriptor is of a link; closes it if that cannot be seen."""
+    try:
+        return stat.S_ISLNK(os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def _reversed_names(path: str) -> list[str]:

@@ -13,6 +13,8 @@ from prespawn import Gate, host_run, spawn
 from prespawn.launchers import local
 from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
+from prespawn.receipts import Receipts, verify
+from prespawn.registry import Registry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,3 +204,15 @@ def test_no_descriptor_is_left(host: Host) -> None:
     count = len(os.listdir("/proc/self/fd"))
     host.launch("exit 0")
     assert len(os.listdir("/proc/self/fd")) == count
+
+
+def test_receipts_of_a_host_run_are_chained_without_an_attestation(host: Host) -> None:
+    run = host.launch("exit 0")
+    directory = os.open(host.shell.state, os.O_RDONLY)
+    with Registry.open(directory) as registry, Receipts.open(directory) as receipts:
+        row = registry.run(run.run_id)
+        assert row is not None
+        named = [part["receipt"] for part in (row.entry, row.start, row.end) if part is not None and "receipt" in part]
+        chain = verify(run.run_id, [str(one) for one in named], receipts.read)
+    os.close(directory)
+    assert [receipt["kind"] for receipt in chain] == ["launch", "terminal"]
