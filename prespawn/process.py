@@ -8,8 +8,8 @@ _STARTED = 19  # of the fields after the command name in /proc/PID/stat: field 2
 
 def boot_id() -> str:
     """Return the random id of this boot."""
-    with open(_BOOT_ID, encoding="ascii") as file:
-        return file.read().strip()
+    with open(_BOOT_ID, "rb", buffering=0) as file:
+        return file.read().decode("ascii").strip()
 
 
 def start_time(pid: int) -> int:
