@@ -36,7 +36,7 @@ _CONSTANTS = {"null": None, "true": True, "false": False}
 _COERCED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "="})
 _NOT_JUST_TEXT = frozenset("0123456789+-.~=<yYnNoOtTfF")  # how plain scalars begin that need a second look
 
-_OF_NUMBERS = frozenset(".0123456789")  # without one of these no pattern below matches
+_DIGITS = frozenset("0123456789")
 # tried on a word as it stands and without `_`, which readers of 1.1 take out first
 _NUMBER = r"""[-+]? (?: 0b[01_]+ | 0o[0-9_]+ | 0x[0-9a-f_]+
                 | [0-9]+ (?: :[0-5]?[0-9] )+ (?: \.[0-9]* )?  # base 60: 1:30 is 90
@@ -101,7 +101,7 @@ def _judged_number(word: str) -> tuple[str, object]:
         return "", found
     if found[0] == "range":
         return found
-    if _OF_NUMBERS.isdisjoint(word):
+    if _DIGITS.isdisjoint(word) and len(word) not in (4, 5):  # no pattern below matches
         return "", word
     if _matches(_NON_FINITE, word):
         return "non-finite", _UNSURE.format(word, "plain decimal integers")
