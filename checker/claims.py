@@ -14,6 +14,7 @@ from prespawn.policy.known import Absent, Unknown
 from prespawn.policy.levels import STRENGTHS
 from prespawn.policy.record import Record
 
+from .support import support
 from .verdict import ClaimResult, LevelResult
 
 TYPE_CHECKING = False
@@ -112,8 +113,6 @@ def _supported(claim: Claim, result: ClaimResult, view: View) -> ClaimResult:
     fact = view.facts.attestation
     found, strength = "unknown", STRENGTHS[0]
     if not isinstance(fact, (Absent, Unknown)):
-        from .attestation import support  # only a held run has such a fact
-
         found, strength = support(fact, claim.fields)
     if strength == "attested" and _is_tried(view):
         strength = "exercised"
