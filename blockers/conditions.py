@@ -35,7 +35,7 @@ A value of a type that an operator does not judge answers ``False``: types are a
 
 from __future__ import annotations
 
-from operator import attrgetter
+from _operator import attrgetter  # what `operator` gives on, without executing it
 
 from prespawn.policy import spelling
 from prespawn.policy.known import ABSENT, Unknown

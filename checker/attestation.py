@@ -2,26 +2,25 @@
 
 Every place that is expected is looked for, every place that was seen is expected, and each that does not agree is one
 ``Difference`` with its field. What nobody could look at is one as well, and says why: it is no agreement.
-
-The fields of a claim are data (``policy/levels.yaml``): a claim holds where all that lies below its fields agrees, at
-the weakest strength among them, and a field below which nothing was compared supports nothing.
+What follows for the claims is ``support``'s.
 """
 
 from __future__ import annotations
 
 from prespawn.policy.codec import encode
 from prespawn.policy.known import Unknown
-from prespawn.policy.levels import STRENGTHS
 
 from .expectation import ANYTHING, Anything, Expectation, SameAs
-from .expected import READ_ONLY, Expected, bound
+from .expected import READ_ONLY, Expected, bound, expected
 from .facts import AttestationFact, Difference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from .seen import Seen
+
+__all__ = ["Expected", "agrees", "attestation", "compare", "expected"]
 
 NOTHING = "nothing"
 _PLAIN = frozenset((str, int, bool, tuple, type(None)))
@@ -48,43 +47,6 @@ def attestation(expected: Expected, seen: Seen) -> AttestationFact:
         declared=tuple(_fields(seen.declared, expected.tree)),
         differences=compare(expected, seen),
     )
-
-
-def support(fact: AttestationFact, fields: Iterable[str]) -> tuple[str, str]:
-    """Return result and strength for a claim that rests on some fields."""
-    results, strengths = ["pass"], [STRENGTHS[-1]]
-    for field in fields:
-        found = _strengths(fact, field)
-        strengths += found or [STRENGTHS[0]]
-        if not found:
-            results.append("unknown")
-        results += _answers(fact, field)
-    result = next(word for word in ("fail", "unknown", "pass") if word in results)
-    return result, min(strengths, key=STRENGTHS.index)
-
-
-def _answers(fact: AttestationFact, field: str) -> list[str]:
-    if isinstance(fact.differences, Unknown):
-        return ["unknown"]
-    return [because(one) for one in fact.differences if touches(one.field, field)]
-
-
-def because(difference: Difference) -> str:
-    """Return ``fail`` for what was looked at, ``unknown`` for what could not be."""
-    return "unknown" if difference.reason else "fail"
-
-
-def touches(field: str, other: str) -> bool:
-    """Say whether one of two fields is the other, or lies below it."""
-    return field == other or field.startswith(f"{other}.") or other.startswith(f"{field}.")
-
-
-def _strengths(fact: AttestationFact, field: str) -> list[str]:
-    return [
-        strength
-        for strength, fields in (("attested", fact.attested), ("observed", fact.observed), ("declared", fact.declared))
-        if not isinstance(fields, Unknown) and any(touches(one, field) for one in fields)
-    ]
 
 
 def _fields(branch: Mapping[str, object], expected: Mapping[str, object]) -> Iterator[str]:

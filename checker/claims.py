@@ -14,7 +14,7 @@ from prespawn.policy.known import Absent, Unknown
 from prespawn.policy.levels import STRENGTHS
 from prespawn.policy.record import Record
 
-from .attestation import support
+from .support import support
 from .verdict import ClaimResult, LevelResult
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ canonical models, and those hold nothing else.
 
 from __future__ import annotations
 
-from operator import attrgetter
+from _operator import attrgetter  # what `operator` gives on, without executing it
 
 from .known import Absent, Unknown
 from .record import Record

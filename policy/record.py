@@ -17,7 +17,7 @@ Example::
 
 from __future__ import annotations
 
-from operator import attrgetter
+from _operator import attrgetter  # what `operator` gives on, without executing it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,17 +11,13 @@ strings. ``.`` and ``1.2.3`` are strings: the float pattern on the 1.1 page take
 
 from __future__ import annotations
 
-import re  # PyYAML has it loaded
-
 from .errors import HostError
+from .libyaml import classes
 from .spelling import shown_word
 from .tree import Tree, integer
 
 try:
-    from yaml import events
-    from yaml._yaml import CParser
-    from yaml.error import MarkedYAMLError, YAMLError
-    from yaml.reader import ReaderError
+    CParser, events, YAMLError, MarkedYAMLError = classes()
 except ImportError as missing:
     raise HostError(
         "reader-unavailable",
@@ -40,19 +36,15 @@ _CONSTANTS = {"null": None, "true": True, "false": False}
 _COERCED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "="})
 _NOT_JUST_TEXT = frozenset("0123456789+-.~=<yYnNoOtTfF")  # how plain scalars begin that need a second look
 
-_NUMBER = re.compile(  # tried on a word as it stands and without `_`, which readers of 1.1 take out first
-    r"""[-+]? (?: 0b[01_]+ | 0o[0-9_]+ | 0x[0-9a-f_]+
+_DIGITS = frozenset("0123456789")
+# tried on a word as it stands and without `_`, which readers of 1.1 take out first
+_NUMBER = r"""[-+]? (?: 0b[01_]+ | 0o[0-9_]+ | 0x[0-9a-f_]+
                 | [0-9]+ (?: :[0-5]?[0-9] )+ (?: \.[0-9]* )?  # base 60: 1:30 is 90
-                | (?: [0-9]+ (?: \.[0-9]* )? | \.[0-9]+ ) (?: e[-+]?[0-9]+ )? )""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_NON_FINITE = re.compile(r"[-+]?\.(?:inf|nan)", re.IGNORECASE)
-_DATE = re.compile(
-    r"""[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}
-        (?: (?: t | [ \t]+ ) [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2} (?: \.[0-9]* )?
-            (?: [ \t]* (?: z | [-+][0-9]{1,2} (?: :?[0-9]{2} )? ) )? )?""",
-    re.IGNORECASE | re.VERBOSE,
-)
+                | (?: [0-9]+ (?: \.[0-9]* )? | \.[0-9]+ ) (?: e[-+]?[0-9]+ )? )"""
+_NON_FINITE = r"[-+]?\.(?:inf|nan)"
+_DATE = r"""[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}
+            (?: (?: t | [ \t]+ ) [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2} (?: \.[0-9]* )?
+                (?: [ \t]* (?: z | [-+][0-9]{1,2} (?: :?[0-9]{2} )? ) )? )?"""
 
 _EMPTY = "nothing in it but blanks and comments; allowed here: one document"
 _FEATURE = "{}; allowed here: plain YAML without anchors, aliases, merge keys, tags and directives; write it out"
@@ -109,13 +101,21 @@ def _judged_number(word: str) -> tuple[str, object]:
         return "", found
     if found[0] == "range":
         return found
-    if _NON_FINITE.fullmatch(word):
+    if _DIGITS.isdisjoint(word) and len(word) not in (4, 5):  # no pattern below matches
+        return "", word
+    if _matches(_NON_FINITE, word):
         return "non-finite", _UNSURE.format(word, "plain decimal integers")
-    if _DATE.fullmatch(word):
+    if _matches(_DATE, word):
         return "type", _UNSURE.format(shown_word(word), "strings in quotes")
-    if _NUMBER.fullmatch(word) or _NUMBER.fullmatch(word.replace("_", "")):
+    if _matches(_NUMBER, word) or _matches(_NUMBER, word.replace("_", "")):
         return "number", _UNSURE.format(shown_word(word), "plain decimal integers")
     return "", word
+
+
+def _matches(pattern: str, word: str) -> bool:
+    import re  # only where a plain word begins like a number and is no integer: 5 ms
+
+    return re.fullmatch(pattern, word, re.IGNORECASE | re.VERBOSE) is not None
 
 
 def _refuse_lines(text: Text) -> None:
@@ -209,11 +209,10 @@ def _container(tree: Tree, event: Any, kind: str) -> int:
     return offset
 
 
-def _translated(text: Text, error: YAMLError) -> ReadError:
-    if isinstance(error, ReaderError):  # counts bytes
+def _translated(text: Text, error: Any) -> ReadError:
+    if not isinstance(error, MarkedYAMLError):  # a character that YAML has not; counts bytes
         offset = len(text.text.encode()[: error.position].decode())
         return text.error_at(offset, "syntax", f"character `{shown_word(text.text[offset])}`; write it as an escape")
-    assert isinstance(error, MarkedYAMLError)
     words = ": ".join(filter(None, (error.context, error.problem)))
     cause = next((cause for word, cause in _LIBYAML.items() if word in words), "syntax")
     mark = error.problem_mark or error.context_mark

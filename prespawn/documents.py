@@ -11,7 +11,6 @@ import sys
 
 from prespawn.checker.admission import FORMAT
 from prespawn.checker.declaration import declaration
-from prespawn.checker.replay import facts_document, replayed
 from prespawn.policy.canonical import canonical
 from prespawn.policy.errors import InputError
 from prespawn.policy.format import format_of
@@ -46,6 +45,8 @@ def declaration_file(path: str, gate: Gate) -> Declaration:
 
 def facts_file(path: str) -> ReplayedFacts:
     """Return recorded facts; ``ReadError`` for what is not ``facts/v1``."""
+    from prespawn.checker.replay import replayed
+
     document = document_file(path, "input")
     try:
         return replayed(document.value)
@@ -55,6 +56,8 @@ def facts_file(path: str) -> ReplayedFacts:
 
 def write_facts(path: str, facts: Facts) -> None:
     """Write facts for a later replay; ``InputError`` if the file cannot be written."""
+    from prespawn.checker.replay import facts_document
+
     try:
         with open(path, "w", encoding="ascii", opener=_opener) as file:
             file.write(canonical(facts_document(facts)) + "\n")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import time
 
-from prespawn.checker.attestation import attestation
 from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.errors import HostError, ShortfallError
 from prespawn.policy.record import Record
@@ -161,6 +160,8 @@ class _Launch:
 
     def judged(self, process: Ready) -> None:
         """Look at the held run and write down what was seen; raise if it is not what the plan means."""
+        from prespawn.checker.attestation import attestation  # `prepare` has it imported while bubblewrap was at work
+
         plan = self.plan
         seen = self.look.see(process)
         fact = attestation(self.look.means, seen)

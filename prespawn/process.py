@@ -9,8 +9,8 @@ _ENDED = (b"Z", b"X", b"x")
 
 def boot_id() -> str:
     """Return the random id of this boot."""
-    with open(_BOOT_ID, encoding="ascii") as file:
-        return file.read().strip()
+    with open(_BOOT_ID, "rb", buffering=0) as file:
+        return file.read().decode("ascii").strip()
 
 
 def start_time(pid: int) -> int:

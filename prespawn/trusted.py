@@ -59,7 +59,8 @@ class Trusted(Record):
                 for name, workspace in site.workspaces.items()
             },
         )
-        return self.replace(policy=_policy(changed, self.policy.profiles))
+        digest = _digest(changed, self.policy.profiles)
+        return self.replace(policy=self.policy.replace(site=changed, digest=digest))
 
 
 def load(path: str | None, workspaces: Mapping[str, str]) -> Trusted:
@@ -177,14 +178,17 @@ def _absolute(root: str) -> str:
         raise InputError("usage", "the current directory is not there any more; name roots from `/` on") from None
 
 
-def _policy(site: Site, profiles: Mapping[str, Profile]) -> Policy:
+def _digest(site: Site, profiles: Mapping[str, Profile]) -> str:
     own = {id: profile for id, profile in profiles.items() if id not in shipped.PROFILES}
-    parts = [shipped.DIGEST, blockers.DIGEST, digest(site), digest(own)]
+    return digest([shipped.DIGEST, blockers.DIGEST, digest(site), digest(own)])
+
+
+def _policy(site: Site, profiles: Mapping[str, Profile]) -> Policy:
     return Policy(
         site=site,
         profiles=profiles,
         adapters=adapters(profiles),
         levels=catalogue.levels(),
         lists=catalogue.named_lists(),
-        digest=digest(parts),
+        digest=_digest(site, profiles),
     )

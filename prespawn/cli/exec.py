@@ -16,7 +16,6 @@ from ..gate import Checked, Gate
 from ..outcome import DEADLINE, OUT_OF_MEMORY, SETUP_FAILED
 from ..pumps import Streams
 from ..trusted import expanded
-from .mending import mending_line
 from .output import remark
 from .signals import Signals
 from .workspaces import workspace_roots
@@ -134,6 +133,8 @@ def _blocked(
     for blocker in verdict.blockers:
         remark(blocker_text(blocker, gate.remedies[blocker.id]))
     if isinstance(verdict, Checked) and verdict.facts is not None:
+        from .mending import mending_line
+
         line = mending_line(verdict.facts.program, typed, words)
         if line is not None and not OUTSIDE.isdisjoint(blocker.id for blocker in verdict.blockers):
             remark(f"with its toolchain: {line}")

@@ -2,7 +2,8 @@
 
 ``check`` of one YAML file stands beside ``python -c pass`` of the same interpreter, ``exec -- true`` beside a bare
 ``bwrap --ro-bind / / --unshare-all --proc /proc --dev /dev true``. Under root everything is measured a second time as
-an ordinary user. The installed command is the one beside the interpreter that runs this.
+an ordinary user. The installed command is the one beside the interpreter that runs this. Rows without
+a bar say of what parts a cold ``exec`` consists; what is imported while bubblewrap works is part of that wait.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +40,58 @@ with open("/proc/self/status") as file:
     print([line.split()[1] for line in file if line.startswith("VmHWM")][0], file=sys.stderr)
 sys.exit(code)
 """
+
+PARTS = """\
+import gc, sys, time
+gc.disable()
+first, begun = time.perf_counter(), float(sys.argv[1])
+import _frozen_importlib as machinery, _thread
+from prespawn import policy
+policy.own_process = True
+spent, parts, last = {"interpreter": first - begun}, ["gather and check"], [first]
+main_thread, load = _thread.get_ident(), machinery._find_and_load
+
+def count():
+    now = time.perf_counter()
+    spent[parts[-1]] = spent.get(parts[-1], 0.0) + now - last[0]
+    last[0] = now
+
+def within(name, act, *given, **named):
+    count()
+    parts.append(name)
+    try:
+        return act(*given, **named)
+    finally:
+        count()
+        parts.pop()
+
+def loading(name, importing):
+    if _thread.get_ident() != main_thread or parts[-1] in ("import", "bwrap to hold"):
+        return load(name, importing)
+    return within("import", load, name, importing)
+
+def timed(owner, attribute, part):
+    act = getattr(owner, attribute)
+    setattr(owner, attribute, lambda *given, **named: within(part, act, *given, **named))
+
+def judged(launch, held):
+    within("look", look, launch, held)
+    parts[-1] = "release to end"
+
+machinery._find_and_load = loading
+from prespawn.cli import main
+from prespawn import launch, registry, supervise
+timed(launch, "started", "registry and receipts")
+timed(supervise, "run", "bwrap to hold")
+timed(launch._Launch, "_write", "registry and receipts")
+timed(registry.Registry, "started", "registry and receipts")
+look, launch._Launch.judged = launch._Launch.judged, judged
+code = main(sys.argv[2:])
+count()
+print(*(f"{name}={value}" for name, value in spent.items()), sep="\\n", file=sys.stderr)
+sys.exit(code)
+"""
+ROUNDS_OF_PARTS = 10
 
 
 class Caller:
@@ -102,7 +156,18 @@ def rows_of(words: str, caller: Caller, rounds: int) -> list[Row]:
         sys.stderr.write("skipped: `exec`, for no `bwrap` is installed on this host\n")
         return rows
     against = f"{told['exec']} against {told['bare']} of a bare `bwrap`"
-    return [*rows, Row(f"exec -- true, cold{words}", ratio(times, "exec", "bare"), EXEC_BAR, note=against)]
+    rows.append(Row(f"exec -- true, cold{words}", ratio(times, "exec", "bare"), EXEC_BAR, note=against))
+    return [*rows, *(Row(f"  {name}{words}", share, None, "%") for name, share in parts(caller).items())]
+
+
+def parts(caller: Caller) -> dict[str, float]:
+    """Return the share of each part of a cold ``exec``, in percent, of all that some runs took."""
+    spent: dict[str, float] = {}
+    for _ in range(ROUNDS_OF_PARTS):
+        said = caller.run(sys.executable, "-P", "-c", PARTS, str(time.perf_counter()), "exec", "--", "true").stderr
+        for name, seconds in (line.split("=") for line in said.decode().splitlines()):
+            spent[name] = spent.get(name, 0.0) + float(seconds)
+    return {name: 100 * seconds / sum(spent.values()) for name, seconds in spent.items()}
 
 
 def peak(caller: Caller) -> float:

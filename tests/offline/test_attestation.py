@@ -15,11 +15,12 @@ import pytest
 from support import plans
 from support.held import FILTERED
 
-from prespawn.checker.attestation import attestation, compare, support
+from prespawn.checker.attestation import attestation, compare
 from prespawn.checker.expected import Expected, expected
 from prespawn.checker.facts import AttestationFact, Difference, ProgramFact, RuntimeFact, SystemEntry
 from prespawn.checker.plan import Bind, Identity
 from prespawn.checker.seen import Seen
+from prespawn.checker.support import support
 from prespawn.policy.catalogue import levels
 from prespawn.policy.codec import decode
 from prespawn.policy.filters import shipped_filter
