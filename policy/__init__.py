@@ -2,6 +2,3 @@
 
 Everything here takes bytes and returns values; only ``prespawn`` opens files.
 """
-
-own_process = False
-"""Whether no other code than this program's runs here: set by the installed command, by nobody else."""

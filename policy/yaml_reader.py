@@ -12,12 +12,13 @@ strings. ``.`` and ``1.2.3`` are strings: the float pattern on the 1.1 page take
 from __future__ import annotations
 
 from .errors import HostError
-from .libyaml import classes
 from .spelling import shown_word
 from .tree import Tree, integer
 
 try:
-    CParser, events, YAMLError, MarkedYAMLError = classes()
+    from yaml import events
+    from yaml._yaml import CParser
+    from yaml.error import MarkedYAMLError, YAMLError
 except ImportError as missing:
     raise HostError(
         "reader-unavailable",

@@ -26,6 +26,9 @@ __all__ = [
     "ShortfallError", "Streams", "Verdict",
 ]  # fmt: skip
 
+own_process = False
+"""Whether no other code than this package's runs in this process: set by the installed command, and by nobody else."""
+
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:

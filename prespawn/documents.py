@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+import prespawn
 from prespawn.checker.admission import FORMAT
 from prespawn.checker.declaration import declaration
 from prespawn.policy.canonical import canonical
@@ -70,9 +71,16 @@ def document_file(path: str, family: Family) -> Document:
     if path == STDIN:
         data = _standard_input(family)
         syntax: Syntax = "json" if data.lstrip()[:1] in (b"{", b"[") else "yaml"
-        return read(data, source="standard input", family=family, syntax=syntax)
-    syntax = "json" if path.endswith(".json") else "yaml"
-    return read(read_file(path, family=family), source=path, family=family, syntax=syntax)
+        return _read(data, "standard input", family, syntax)
+    return _read(read_file(path, family=family), path, family, "json" if path.endswith(".json") else "yaml")
+
+
+def _read(data: bytes, source: str, family: Family, syntax: Syntax) -> Document:
+    if syntax == "yaml" and prespawn.own_process:
+        from .parser_alone import provide_parser_alone
+
+        provide_parser_alone()
+    return read(data, source=source, family=family, syntax=syntax)
 
 
 def _standard_input(family: Family) -> bytes:

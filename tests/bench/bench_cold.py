@@ -46,8 +46,8 @@ import gc, sys, time
 gc.disable()
 first, begun = time.perf_counter(), float(sys.argv[1])
 import _frozen_importlib as machinery, _thread
-from prespawn import policy
-policy.own_process = True
+import prespawn
+prespawn.own_process = True
 spent, parts, last = {"interpreter": first - begun}, ["gather and check"], [first]
 main_thread, load = _thread.get_ident(), machinery._find_and_load
 

@@ -22,23 +22,27 @@ NEVER = frozenset({
 LINE = """\
 import sys
 before = set(sys.modules)
-from prespawn import policy
+import prespawn
 from prespawn.cli import main
-policy.own_process = True
+prespawn.own_process = True
 code = main(sys.argv[1:])
 print(*sorted(set(sys.modules) - before), sep="\\n", file=sys.stderr)
 sys.exit(code)
 """
 OWN = """\
+import os
 import sys
-from prespawn import policy
+import prespawn
+from prespawn.documents import document_file
 from prespawn.policy.errors import ReadError
-from prespawn.policy.reader import read
-policy.own_process = sys.argv[1] == "own"
+prespawn.own_process = sys.argv[1] == "own"
+os.chdir(sys.argv[2])
 def value(text):
-    return read(text, source="a.yaml", family="input", syntax="yaml").value
+    with open("a.yaml", "wb") as file:
+        file.write(text)
+    return document_file("a.yaml", "input").value
 assert value(b"a: [b, 1]\\n") == {"a": ["b", 1]}
-assert ("yaml.constructor" in sys.modules) is not policy.own_process
+assert ("yaml.constructor" in sys.modules) is not prespawn.own_process
 import yaml
 assert yaml.load("a: [1, 2.5]", Loader=yaml.CSafeLoader) == yaml.safe_load("a: [1, 2.5]") == {"a": [1, 2.5]}
 assert yaml.dump({"a": 1}, Dumper=yaml.CDumper) == yaml.dump({"a": 1}) == "a: 1\\n"
@@ -96,7 +100,8 @@ def test_plain_exec_imports_nothing_that_costs_more_than_the_decision(project: P
 
 
 @pytest.mark.parametrize("whose", ["own", "library"])
-def test_whoever_imports_yaml_after_a_read_gets_the_whole_package(whose: str) -> None:
-    done = subprocess.run([sys.executable, "-P", "-c", OWN, whose], capture_output=True, text=True, check=False)
+def test_whoever_imports_yaml_after_a_read_gets_the_whole_package(whose: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", OWN, whose, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "a.yaml:1:5: character `\\u0001`; write it as an escape (input-invalid)\n"

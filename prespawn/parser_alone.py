@@ -1,19 +1,17 @@
-"""PyYAML's C parser with the classes of its events and errors: the only place that knows where they lie.
+"""PyYAML's C parser without the rest of the package, for the installed command alone.
 
-A library takes them from the package as everybody does. The installed command does not: it reads one small file, and
-to execute the package for that costs more than the decision (resolver, constructors, ``datetime``, ``enum`` and some
-forty patterns, none of which the parser uses). All that the parser's module asks of the package are its classes. So in
-a process in which no other code than ours runs (``policy.own_process``) the modules that hold base errors, tokens,
-events and nodes are executed as they are, and each other one is stood in for by its one error class. Whoever asks
-``yaml`` for anything afterwards gets the whole package, executed then, and the parser raises its errors. Parser and
-events are the very same classes; an installation in which the parser asks for more is imported in the ordinary way.
+It reads one small file, and to execute the package for that costs more than the decision (resolver, constructors,
+``datetime``, ``enum`` and some forty patterns, none of which the parser uses). All that the parser's module asks of the
+package are its classes. So in a process in which no other code than ours runs (``prespawn.own_process``) the modules
+that hold base errors, tokens, events and nodes are executed as they are, and each other one is stood in for by its one
+error class. Whoever asks ``yaml`` for anything afterwards gets the whole package, executed then, and the parser raises
+its errors. Parser and events are the very same classes; an installation in which the parser asks for more is imported
+in the ordinary way, and so is PyYAML wherever this package is a library.
 """
 
 from __future__ import annotations
 
 import sys
-
-from prespawn import policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,20 +22,6 @@ _ERRORS = {
     "constructor": "ConstructorError", "emitter": "EmitterError", "serializer": "SerializerError",
     "representer": "RepresenterError",
 }  # fmt: skip
-
-
-def classes() -> tuple[Any, Any, Any, Any]:
-    """Return ``CParser``, the module of events, ``YAMLError`` and ``MarkedYAMLError``.
-
-    ``ImportError`` where there is no PyYAML, or one without its C parser.
-    """
-    if policy.own_process and "yaml" not in sys.modules:
-        _provide_parser_alone()
-    from yaml import events
-    from yaml._yaml import CParser
-    from yaml.error import MarkedYAMLError, YAMLError
-
-    return CParser, events, YAMLError, MarkedYAMLError
 
 
 class _Package(type(sys)):  # type: ignore[misc]  # the class of modules
@@ -51,8 +35,10 @@ class _Package(type(sys)):  # type: ignore[misc]  # the class of modules
         return getattr(self, name)
 
 
-def _provide_parser_alone() -> None:
+def provide_parser_alone() -> None:
     """Make ``yaml._yaml`` importable without the rest; leave nothing behind where that is not to be had."""
+    if "yaml" in sys.modules:
+        return
     from _frozen_importlib_external import PathFinder  # what `importlib.machinery` gives on
 
     spec = PathFinder.find_spec("yaml")
