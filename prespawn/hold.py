@@ -79,11 +79,12 @@ class Fallen(Record):
 class Hold:
     """Brings one run to its exec; every pid in here is a child or tracee of the thread that uses it."""
 
-    __slots__ = ("_ended", "_own", "_stop", "_waiting")
+    __slots__ = ("_ended", "_own", "_stop", "_stopped", "_waiting")
 
     def __init__(self, stop: Stop, own: Descriptors) -> None:
         self._stop, self._own = stop, own
         self._ended: set[int] = set()
+        self._stopped: set[int] = set()  # at an event that was asked for; nothing reports that stop again
         self._waiting: dict[int, int] = {}  # stopped, with a status that was not asked for yet
 
     def reach(self, runtime: int, send_options: Callable[[], None]) -> Held | Fallen:
@@ -125,9 +126,10 @@ class Hold:
         A traced zombie keeps its pid namespace alive, and one that was never let go stays stopped for ever. Children of
         other threads are not touched.
         """
-        for pid in self._waiting:  # its stop has been reported, and will not be a second time
+        for pid in (*self._waiting, *self._stopped):  # its stop has been reported, and will not be a second time
             _end_stopped(pid)
         self._waiting.clear()
+        self._stopped.clear()
         while True:
             try:
                 pid, status = os.waitpid(-1, kernel.WALL | kernel.WNOTHREAD)
@@ -140,15 +142,14 @@ class Hold:
         """Run a traced process until one of some events and return the event's message, or None if it ended instead."""
         while (status := self._next(pid)) is not None:
             event = status >> 16
+            self._stopped.add(pid)
             try:
                 if event in events:
                     return kernel.event_message(pid)
                 kernel.ptrace(kernel.PTRACE_CONT, pid, 0 if event else os.WSTOPSIG(status))
+                self._stopped.discard(pid)
             except ProcessLookupError:  # killed while it was stopped: the next wait says so
                 continue
-            except OSError:
-                self._waiting[pid] = status  # it stays stopped, and `reap` must know: nothing reports that again
-                raise
         return None
 
     def _next(self, pid: int) -> int | None:
@@ -165,6 +166,7 @@ class Hold:
                 self._waiting[found] = status
             else:
                 self._waiting.pop(found, None)
+                self._stopped.discard(found)
                 self._ended.add(found)
         return None
 
@@ -173,9 +175,7 @@ class Hold:
             kernel.ptrace(kernel.PTRACE_DETACH, pid)
         except ProcessLookupError:  # killed while stopped: reap it, as a traced zombie keeps its pid namespace alive
             self._run_until(pid, ())
-        except OSError:
-            self._waiting[pid] = 0
-            raise
+        self._stopped.discard(pid)
 
 
 def _end_stopped(pid: int) -> None:

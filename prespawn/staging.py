@@ -104,9 +104,7 @@ def _kept(program: str) -> str:
 
 def _attach(tree: int, target: str) -> None:
     """Make the mount point, which every user can walk to whatever the umask says, and attach the mount there."""
-    above = target[: target.rindex("/")]
-    if not os.path.isdir(above):
-        _directory(above)
+    _directory(target[: target.rindex("/")])
     if S_ISDIR(os.fstat(tree).st_mode):
         _directory(target)
     else:
@@ -115,8 +113,12 @@ def _attach(tree: int, target: str) -> None:
 
 
 def _directory(path: str) -> None:
-    above = path[: path.rindex("/")]
-    if not os.path.isdir(above):
-        _directory(above)
-    os.mkdir(path)
+    """Make a directory below ``PLACE``, and those that are missing above it."""
+    if path == PLACE:
+        return
+    _directory(path[: path.rindex("/")])
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return
     os.chmod(path, 0o755)

@@ -203,7 +203,11 @@ def made(directory: int, path: str, missing: tuple[str, ...]) -> int:
         finally:
             os.close(directory)
         directory = inner
-        fault = judged(os.fstat(directory), path)  # in a sticky directory a stranger may have been faster
+        try:
+            fault = judged(os.fstat(directory), path)  # in a sticky directory a stranger may have been faster
+        except OSError:
+            os.close(directory)
+            raise
         if fault:
             os.close(directory)
             raise HostError("registry-not-parent-controlled", f"state directory {fault}")

@@ -60,13 +60,14 @@ def program(argv: object, trees: Trees, worker: Worker) -> ProgramFact | Absent:
         return _nowhere(given, ABSENT)
     if isinstance(trees.workspace, Unknown) and "/" in given and not is_absolute(given):
         return _nowhere(given, trees.workspace)
-    top = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
-        return _first(given, _candidates(given, trees), trees, worker, top)
+        top = os.open("/", os.O_PATH | os.O_CLOEXEC)
+        try:
+            return _first(given, _candidates(given, trees), trees, worker, top)
+        finally:
+            os.close(top)
     except (OSError, ValueError) as error:
         return _nowhere(given, why(error, given))
-    finally:
-        os.close(top)
 
 
 def _is_a_name(given: str) -> bool:

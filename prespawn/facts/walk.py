@@ -121,7 +121,11 @@ class _Steps:
                 return False
             place = self.names if error.errno == errno.EACCES else [*self.names, name]
             raise OSError(error.errno, error.strerror, "/".join(place) or ".") from error
-        status = os.fstat(fd)
+        try:
+            status = os.fstat(fd)
+        except OSError:
+            os.close(fd)
+            raise
         if S_ISLNK(status.st_mode):
             self._turn(name, fd, status)
             return True

@@ -21,13 +21,15 @@ from support.faults import Faults, failing, killed
 from support.site_home import Home, live_home, site_home
 
 from prespawn.cli import main
+from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.errors import HostError, InputError
 from prespawn.process import boot_id
-from prespawn.receipts import DIRECTORY, verify
+from prespawn.receipts import DIRECTORY, Receipts, verify
 from prespawn.registry import ENDED, LOST, NEVER_STARTED, UNSETTLED, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from prespawn.registry import Run
 
@@ -169,6 +171,7 @@ def test_system_that_refuses_a_step_leaves_nothing_open_and_a_true_registry(live
             if stands.startswith(ENDED) and said not in ("exited", "output-ceiling"):
                 wrong.append(f"call {at} ({made[at - 1]}) {errno.errorcode[code]}: said {said}, stands {stands}")
     assert wrong == [], "\n".join(wrong)
+    live_home.gate().recover()  # a file that could not be unlinked, of a writer that is gone
     clean(live_home)
 
 
@@ -289,25 +292,88 @@ def test_registry_that_breaks_between_check_and_entry_starts_nothing(live_home: 
 
 
 def test_end_that_cannot_be_written_is_said_and_the_clean_up_is_done(live_home: Home) -> None:
+    write = Receipts.write
+
+    def full(self: Receipts, text: str) -> None:
+        if '"kind":"terminal"' in text:
+            raise HostError("receipt-not-written", "no space left")
+        write(self, text)
+
     def trial() -> tuple[str | None, str, str]:
         gate = live_home.gate()
         checked = gate.check(live_home.declare("touch", "mark-1", run_id="run-1"))
         approval = gate.approve(checked, operator="driver", reason="a trial")
-        full = HostError("receipt-not-written", "no space left")
-        with (
-            mock.patch("prespawn.launch.terminal_receipt", return_value="{}"),
-            mock.patch.object(gate.trusted.__class__, "__repr__", lambda _: ""),
-        ):
-            write = mock.patch("prespawn.launch._Launch._write", autospec=True)
-            real = __import__("prespawn.launch", fromlist=["_Launch"])._Launch._write
-            with write as writing:
-                writing.side_effect = lambda self, text: (
-                    (_ for _ in ()).throw(full) if text == "{}" else real(self, text)
-                )
-                run = gate.launch(checked, approval=approval)
+        with mock.patch.object(Receipts, "write", full):
+            run = gate.launch(checked, approval=approval)
         assert run.outcome is not None
         return run.unrecorded, run.outcome.how, truth(live_home, 1)
 
     said = as_user.call(None, trial)
     assert said == ("receipt-not-written", "exited", f"{LOST}: receipt-not-written")
     assert (live_home.workspace / "mark-1").exists()
+
+
+# -- receipts, from the command line
+
+
+def receipts(home: Home, *words: str) -> int:
+    return main(["receipts", *words, "--site", str(home.site)])
+
+
+def test_receipts_are_listed_shown_and_proved(live_home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    assert receipts(live_home, "list") == receipts(live_home, "verify") == 3
+    assert receipts(live_home, "show", "run-1") == 2
+    assert "run-unknown" in capfd.readouterr().err
+    assert launched(live_home, 1) == "exited"
+    assert receipts(live_home, "list") == 0
+    assert capfd.readouterr().out == "run-1: ended: exited 0, contract kept, level logical\n"
+    assert receipts(live_home, "show", "run-1") == 0
+    kinds = [json.loads(line)["kind"] for line in capfd.readouterr().out.splitlines()]
+    assert kinds == ["launch", "attestation", "terminal"]
+    assert receipts(live_home, "verify") == 0
+    assert capfd.readouterr().out == "run-1: proved\n"
+
+
+def changed(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def foreign(path: Path) -> None:
+    """Put another run's receipt in its place."""
+    other = max((one for one in path.parent.iterdir() if b"run-2" in one.read_bytes()), key=lambda one: one.name)
+    path.write_bytes(other.read_bytes())
+
+
+@pytest.mark.parametrize("kind", ["launch", "attestation", "terminal"])
+@pytest.mark.parametrize("tamper", [changed, gone, foreign])
+def test_receipt_that_was_tampered_with_is_named(
+    live_home: Home, kind: str, tamper: Callable[[Path], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert launched(live_home, 1) == launched(live_home, 2) == "exited"
+    mine = [one for one in (live_home.state / DIRECTORY).iterdir() if b'"run_id":"run-1"' in one.read_bytes()]
+    (path,) = [one for one in mine if f'"kind":"{kind}"'.encode() in one.read_bytes()]
+    tamper(path)
+    capfd.readouterr()
+    assert receipts(live_home, "verify") == 1
+    out = capfd.readouterr().out.splitlines()
+    digest = path.stem.replace("-", ":", 1)
+    assert out[0].startswith(f"run-1: receipt `{digest}`: ")
+    assert out[0].endswith("(receipt-tampered)")
+    assert out[1] == "run-2: proved"
+    assert receipts(live_home, "verify", "run-2") == 0
+    assert receipts(live_home, "show", "run-1") == 1
+
+
+def test_receipt_that_no_run_names_is_named(live_home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    assert launched(live_home, 1) == "exited"
+    text = (live_home.state / DIRECTORY).iterdir().__next__().read_bytes() + b" "
+    digest = digest_bytes(text)
+    (live_home.state / DIRECTORY / f"{digest.replace(':', '-')}.json").write_bytes(text)
+    assert receipts(live_home, "verify") == 1
+    assert capfd.readouterr().out.splitlines()[-1].startswith(f"{digest}: no run names it")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OF_OS = (
     "open", "read", "write", "pread", "pwrite", "fsync", "link", "unlink", "mkdir", "pipe", "eventfd", "posix_spawn",
     "pidfd_open", "fstat", "stat", "lstat", "readlink", "listdir", "scandir", "dup", "fchmod", "memfd_create",
-    "set_blocking", "utime", "access", "statvfs",
+    "set_blocking", "utime", "statvfs",
 )  # fmt: skip
 OF_KERNEL = (
     "ptrace", "event_message", "statx", "open_in_root", "private_mounts", "mount_tmpfs", "clone_mount",
