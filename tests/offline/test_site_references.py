@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
+from support.cli import Shell, runtime, shell
 
 from prespawn.policy.errors import ReadError
 from prespawn.trusted import read_site
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["runtime", "shell"]  # the fixtures
 
 SITE = """\
 prespawn: site/v1
@@ -41,3 +49,24 @@ def test_reports_where_the_parent_keeps_its_own_do_not_load(reports: str) -> Non
 def test_site_whose_names_are_all_there_loads() -> None:
     site = read_site(SITE.format(reports="reports", names="[node]").encode(), "site.yaml")
     assert site.workspaces["main"].toolchains == ("node",)
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("named", [{"activated": ["sandbox-v1", "nope-v1"]}, {"argv": {"nope-v1": [["ls"]]}}])
+def test_profile_that_is_nowhere_is_an_error_of_the_site(named: Mapping[str, Any], shell: Shell) -> None:
+    shell.file("d.yaml")
+    shell.write_site(**named)
+    result = shell.run("check", "d.yaml")
+    assert (result.code, result.out, len(result.errors)) == (2, "", 1)
+    assert result.errors[0].startswith(f"{shell.site}:1:")
+    assert "`nope-v1`" in result.errors[0]
+    assert result.errors[0].endswith(" (policy-unknown-profile)")
+    assert result.is_quiet
+
+
+@pytest.mark.usefixtures("runtime")
+def test_profile_of_the_sites_own_may_be_activated(shell: Shell) -> None:
+    profile = "prespawn: profile/v1\nid: nope-v1\nextends: sandbox-v1\n"
+    shell.file(str(shell.site.parent / "profiles" / "nope.yaml"), profile)
+    shell.write_site(activated=["sandbox-v1", "nope-v1"], argv={"nope-v1": [["ls"]]})
+    assert shell.run("check", shell.file("d.yaml")).code == 0
