@@ -29,7 +29,7 @@ def approval_used(view: Any) -> Any:
 
 
 def bwrap_missing(view: Any) -> Any:
-    return (False if (v0 := (v1 == 'bwrap' if type(v1 := view.profile.launcher) is str else v1 if type(v1) in UNJUDGED else False)) is False or (v2 := (False if (v3 := (v4 is True if type(v4 := view.facts.runtime.found) is bool else v4 if type(v4) in UNJUDGED else False)) is True else True if v3 is False else v3)) is False else weakest(v0, v2))
+    return (False if (v0 := (v1 == 'bwrap' if type(v1 := view.profile.launcher) is str else v1 if type(v1) in UNJUDGED else False)) is False or (v2 := (False if (v3 := (v4 is True if type(v4 := view.facts.runtime.found) is bool else v4 if type(v4) in UNJUDGED else False)) is True else True if v3 is False else v3)) is False or (v5 := (False if (v6 := (False if (v7 := (v8 is not ABSENT if type(v8 := view.profile.workspace) is not Unknown else v8)) is False or (v9 := (False if (v10 := (isinstance(v11, (str, list, tuple, dict)) and not v11 if type(v11 := view.facts.workspace.covers) not in UNJUDGED else v11)) is True else True if v10 is False else v10)) is False else weakest(v7, v9))) is True else True if v6 is False else v6)) is False else weakest(v0, v2, v5))
 
 
 def bwrap_unreachable(view: Any) -> Any:
@@ -113,7 +113,7 @@ def facts_mismatch(view: Any) -> Any:
 
 
 def identity_switch_missing(view: Any) -> Any:
-    return (v0 is False if type(v0 := view.facts.host.identity_switch) is bool else v0 if type(v0) in UNJUDGED else False)
+    return (False if (v0 := (v1 is not ABSENT if type(v1 := view.facts.workspace.place.owner) is not Unknown else v1)) is False or (v2 := (v3 is False if type(v3 := view.facts.host.identity_switch) is bool else v3 if type(v3) in UNJUDGED else False)) is False else weakest(v0, v2))
 
 
 def image_missing(view: Any) -> Any:
@@ -220,6 +220,10 @@ def worker_id_taken(view: Any) -> Any:
     return (v0 is not ABSENT if type(v0 := view.facts.host.worker_account) is not Unknown else v0)
 
 
+def workspace_git_special(view: Any) -> Any:
+    return (False if (v0 := (v1 is not ABSENT if type(v1 := view.facts.workspace.git) is not Unknown else v1)) is False or (v2 := (False if (v3 := (isinstance(v4, str) and v4 in {'directory', 'file'} if type(v4 := view.facts.workspace.git) not in UNJUDGED else v4)) is True else True if v3 is False else v3)) is False else weakest(v0, v2))
+
+
 def workspace_holds_credentials(view: Any) -> Any:
     return (False if (v0 := (v1 is not ABSENT if type(v1 := view.profile.workspace) is not Unknown else v1)) is False or (v2 := (False if (v3 := (isinstance(v4, (str, list, tuple, dict)) and not v4 if type(v4 := view.facts.workspace.credentials) not in UNJUDGED else v4)) is True else True if v3 is False else v3)) is False else weakest(v0, v2))
 
@@ -238,6 +242,10 @@ def workspace_holds_setuid(view: Any) -> Any:
 
 def workspace_missing(view: Any) -> Any:
     return (False if (v0 := (v1 is not ABSENT if type(v1 := view.profile.workspace) is not Unknown else v1)) is False or (v2 := (False if (v3 := (v4 == 'directory' if type(v4 := view.facts.workspace.place.kind) is str else v4 if type(v4) in UNJUDGED else False)) is True else True if v3 is False else v3)) is False else weakest(v0, v2))
+
+
+def workspace_not_enterable(view: Any) -> Any:
+    return (v0 is False if type(v0 := view.facts.workspace.enterable) is bool else v0 if type(v0) in UNJUDGED else False)
 
 
 def workspace_owner_not_mappable(view: Any) -> Any:
@@ -304,11 +312,13 @@ CONDITIONS = {
     'seccomp-table-missing': seccomp_table_missing,
     'user-namespaces-refused': user_namespaces_refused,
     'worker-id-taken': worker_id_taken,
+    'workspace-git-special': workspace_git_special,
     'workspace-holds-credentials': workspace_holds_credentials,
     'workspace-holds-device': workspace_holds_device,
     'workspace-holds-mount': workspace_holds_mount,
     'workspace-holds-setuid': workspace_holds_setuid,
     'workspace-missing': workspace_missing,
+    'workspace-not-enterable': workspace_not_enterable,
     'workspace-owner-not-mappable': workspace_owner_not_mappable,
     'workspace-root-forbidden': workspace_root_forbidden,
     'workspace-root-identity-changed': workspace_root_identity_changed,

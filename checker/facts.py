@@ -36,11 +36,12 @@ class WorkspaceFact(Record):
     """The root that a run is held to.
 
     ``known`` is false where the site has no workspace of that name. ``covers`` lists what the root is or contains and
-    must not: ``the file system root``, ``a home directory``, ``the site file``, ``the state directory`` …;
-    ``credentials`` its top-level names from the list ``credential-entries``; ``git`` says whether a ``.git`` stands at
-    its top, and as what (directory, file, link); ``sockets`` a few relative paths of sockets below it, ``setuid`` the
-    same of files with a setuid or setgid bit, or capabilities of their own, ``devices`` of device files, and ``mounts``
-    of what else is mounted below it.
+    must not: ``the file system root``, ``a home directory``, ``the site file``, ``the state directory`` …, or the part
+    of the worker's own root that would have to stand at its path (``the system tree``); ``credentials`` its top-level
+    names from the list ``credential-entries``; ``git`` says whether a ``.git`` stands at its top, and as what
+    (directory, file, link …); ``enterable`` whether its mode lets the worker list and enter it; ``sockets`` a few
+    relative paths of sockets below it, ``setuid`` the same of files with a setuid or setgid bit, or capabilities of
+    their own, ``devices`` of device files, and ``mounts`` of what else is mounted below it.
     """
 
     nested = {"place": Place}
@@ -50,6 +51,7 @@ class WorkspaceFact(Record):
     covers: tuple[str, ...]
     credentials: tuple[str, ...]
     git: str | Absent
+    enterable: bool
     sockets: tuple[str, ...]
     setuid: tuple[str, ...]
     devices: tuple[str, ...]

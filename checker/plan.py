@@ -94,8 +94,12 @@ class ApprovedPlan(Plan):
 
     def __init__(self, *, seal: object = None, **values: Any) -> None:
         if seal is not _SEAL:
-            raise TypeError("a plan is made by `checker.approve` alone")
+            raise TypeError(_ALONE)
         super().__init__(**values)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError(_ALONE)  # a copy was approved by nobody, and it holds values of the environment
 
 
 _SEAL = object()
+_ALONE = "a plan is made by `checker.approve` alone"

@@ -32,5 +32,8 @@ class Absent(Record):
     def __bool__(self) -> bool:
         return False
 
+    def __reduce__(self) -> str:
+        return "ABSENT"  # the one there is, for it is asked for by identity
+
 
 ABSENT = Absent()

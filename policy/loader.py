@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     Plain = dict[str, Any]
 
 _NAMERS = ("adapter/v1", "profile/v1", "site/v1")  # an approval may name a core blocker, a list any word
+_PARENTS = ("registry.db", "receipts", "canaries")  # what the parent itself keeps in the state directory
 _OWN = ("id", "title", "extends")  # what a profile never takes from the one that it extends
 
 
@@ -103,8 +104,10 @@ class Loader(Record):
         return decode(Levels, plain, unknowns=False)
 
     def site(self, document: Document) -> Site:
-        """Return a site."""
-        return site_of(self._checked(document, "site/v1"))
+        """Return a site; each toolchain that a workspace names is one, and no reports lie where the parent writes."""
+        plain = self._checked(document, "site/v1")
+        _refuse([document.error("value", message, *at) for message, at in _misnamed(plain)])
+        return site_of(plain)
 
     def named_list(self, document: Document) -> NamedList:
         """Return a list; it is not empty, its patterns compile, and its words are lower case where case is ignored."""
@@ -238,6 +241,20 @@ def _dangling(plain: Plain) -> Iterator[tuple[str, Pointer]]:
             if claim["id"] in seen:
                 yield wording.listed_twice((*at, "id"), claim["id"]), (*at, "id")
             seen.add(claim["id"])
+
+
+def _misnamed(plain: Plain) -> Iterator[tuple[str, Pointer]]:
+    """Yield what the workspaces of a site name and must not."""
+    taken = (*_PARENTS, plain["approvals"]["directory"])
+    for name, workspace in plain["workspaces"].items():
+        for index, toolchain in enumerate(workspace["toolchains"]):
+            if toolchain not in plain["toolchains"]:
+                at: Pointer = ("workspaces", name, "toolchains", index)
+                yield wording.not_allowed(at, toolchain, plain["toolchains"]), at
+        if workspace["reports"].partition("/")[0] in taken:
+            at = ("workspaces", name, "reports")
+            found = f"{wording.place(at)} is {wording.value(workspace['reports'])}, where the parent's own records lie"
+            yield f"{found}; allowed here: another name, as `reports`", at
 
 
 def _misread(plain: Plain) -> Iterator[tuple[str, str, Pointer]]:

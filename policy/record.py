@@ -89,6 +89,10 @@ class Record(metaclass=RecordType):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self)})"
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Copy and pickle through the constructor: what it refuses to make is not made this way either."""
+        return _made, (type(self), dict(iter(self)))
+
     def replace(self, **changes: Any) -> Self:
         """Return the same value with some fields changed."""
         return type(self)(**{**dict(iter(self)), **changes})
@@ -101,3 +105,7 @@ class Record(metaclass=RecordType):
         if wrong := sorted(values.keys() - self._names):
             raise TypeError(f"{type(self).__name__} has no field {wrong}")
         return {**self._defaults, **values}
+
+
+def _made(kind: type[Record], values: dict[str, Any]) -> Record:
+    return kind(**values)

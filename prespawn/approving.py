@@ -12,6 +12,7 @@ import time
 
 from prespawn.checker.approval import DRIVER, OPERATOR, TYPED, Approval
 from prespawn.policy.errors import InputError, NotApprovableError
+from prespawn.policy.units import MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def believed(trusted: Trusted, wanted: Approval | str) -> Approval | None:
     """Return what stands in the site's directory under an approval's id, None if nothing."""
     from .approvals import Approvals
 
+    if not isinstance(wanted, (Approval, str)):
+        raise TypeError(f"an approval, its id or its path is wanted, not {type(wanted).__name__}")
     id = wanted.id if isinstance(wanted, Approval) else wanted
     if id is None:
         return None
@@ -100,9 +103,7 @@ def given_for(trusted: Trusted, checked: Verdict, now: int) -> Approval | None:
 
 
 def _given(trusted: Trusted, checked: Verdict, now: int, uid: int, seconds: int | None) -> Approval:
-    lasting = trusted.policy.site.approvals.lifetime // 1000 if seconds is None else seconds
-    if lasting < 1:
-        raise InputError("usage", "an approval that is over at once approves nothing; allowed here: a second or more")
+    lasting = trusted.policy.site.approvals.lifetime // 1000 if seconds is None else _seconds(seconds, MOST - now)
     bound = {name: checked.digests[name] for name in _BOUND if name in checked.digests}
     return Approval(
         run_id=checked.run_id, digests=bound, operator="", uid=uid, reason="typed", approved_at=now,
@@ -133,8 +134,16 @@ def _accepted(checked: Verdict, accepts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(named))
 
 
-def _word(field: str, text: str, longest: int) -> str:
-    if text.strip() and len(text) <= longest and text.isprintable():
+def _seconds(seconds: object, most: int) -> int:
+    if type(seconds) is int and 1 <= seconds <= most:
+        return seconds
+    if type(seconds) is int and seconds < 1:
+        raise InputError("usage", "an approval that is over at once approves nothing; allowed here: a second or more")
+    raise InputError("usage", f"`seconds` is no number of seconds; allowed here: a whole number from 1 to {most}")
+
+
+def _word(field: str, text: object, longest: int) -> str:
+    if isinstance(text, str) and text.strip() and len(text) <= longest and text.isprintable():
         return text
     raise InputError("usage", f"`{field}` is no line of 1 to {longest} printable characters; say it in one")
 

@@ -56,12 +56,15 @@ def facts_file(path: str) -> ReplayedFacts:
 
 
 def write_facts(path: str, facts: Facts) -> None:
-    """Write facts for a later replay; ``InputError`` if the file cannot be written."""
+    """Write facts for a later replay, as a new file; ``InputError`` if it is there already or cannot be written."""
     from prespawn.checker.replay import facts_document
 
     try:
-        with open(path, "w", encoding="ascii", opener=_opener) as file:
+        with open(path, "x", encoding="ascii", opener=_opener) as file:
             file.write(canonical(facts_document(facts)) + "\n")
+    except FileExistsError:
+        message = f"{named(path)} is there already and is not written over; move it away, or name another file"
+        raise InputError("usage", message) from None
     except (OSError, ValueError) as failed:
         raise InputError("usage", f"facts cannot be written to {named(path)}: {reason(failed)}") from None
 

@@ -20,7 +20,7 @@ RAN_BADLY = 6  # it ran and did not end well
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 
 EXEC_DEADLINE = 124
-EXEC_NOT_STARTED = 125  # everything before the start, a cut at a limit, and exit 0 with the file contract violated
+EXEC_NOT_STARTED = 125  # before the start; a cut at a limit; exit 0, but contract violated or output lost
 EXEC_NOT_EXECUTABLE = 126
 EXEC_NOT_FOUND = 127
 EXEC_SIGNAL = 128  # plus the number of the signal

@@ -22,6 +22,7 @@ from prespawn.policy.record import Record
 from . import host_run, supervise
 from . import outcome as ends
 from .contract import Watch
+from .descriptors import limited
 from .enforcers import LOCAL
 from .outcome import Outcome
 from .process import boot_id, start_time
@@ -83,7 +84,7 @@ def started(
         finally:
             os.close(directory)
     except OSError as error:
-        raise HostError(FAILED, f"the run could not be started: {reason(error)}") from error
+        raise limited(error, 1) or HostError(FAILED, f"the run could not be started: {reason(error)}") from error
 
 
 class _Launch:

@@ -15,9 +15,10 @@ import time
 
 from prespawn.checker.plan import ApprovedPlan
 from prespawn.launchers.bwrap import invocation
+from prespawn.policy.errors import HostError
 
 from .course import Course, Events
-from .descriptors import Descriptors
+from .descriptors import Descriptors, limited
 from .outcome import CANCELLED, DEADLINE
 from .pumps import Side, Streams, kept
 
@@ -54,16 +55,29 @@ def run(
     ``bwrap-unreachable``, ``bwrap-too-old``, ``identity-switch-missing``, ``privilege-host-uid-zero``,
     ``plan-not-expressible``, ``workspace-root-identity-changed``, ``staging-refused``, ``idmap-refused``,
     ``user-namespaces-refused``, ``ptrace-refused``, ``worker-unreadable``, ``descriptor-leaked``,
-    ``limit-not-enforceable``, ``launch-failed``.
+    ``limit-not-enforceable``, ``descriptor-limit``, ``launch-failed``.
     """
     if not isinstance(plan, ApprovedPlan):
         raise TypeError("only an approved plan is ever started")
     deadline = time.monotonic_ns() + plan.limits.wall_clock * _MILLISECOND
     told, streams = invocation(plan), streams or Streams()
+    try:
+        return _run(plan, told, deadline, opened or {}, streams, cancel, meanwhile, on_held)
+    except (OSError, HostError) as failed:
+        cause = failed.__cause__ if isinstance(failed, HostError) else failed
+        if (limit := limited(cause, len(told.sources) + len(told.files))) is not None:
+            raise limit from failed
+        raise
+
+
+def _run(
+    plan: ApprovedPlan, told: Invocation, deadline: int, opened: Mapping[str, int], streams: Streams,
+    cancel: int | None, meanwhile: Callable[[Invocation], None] | None, on_held: Callable[[Ready], None] | None,
+) -> Outcome:  # fmt: skip
     with Descriptors() as own:
         sides = (_source(streams.stdin, own), _sink(streams.stdout, own), _sink(streams.stderr, own))
         events = Events(**{name: own.own(os.eventfd(0)) for name in Events._fields})
-        course = Course(told, plan.limits, sides, kept(streams), opened or {}, events, asks=on_held is not None)
+        course = Course(told, plan.limits, sides, kept(streams), opened, events, asks=on_held is not None)
         try:
             _thread.start_new_thread(course.take, ())
             _watch(course, deadline, cancel, None if meanwhile is None else lambda: meanwhile(told), on_held)

@@ -16,6 +16,7 @@ from prespawn.policy.canonical import digest
 from prespawn.policy.errors import InputError
 from prespawn.policy.reader import read, read_error
 from prespawn.policy.record import Record
+from prespawn.policy.wording import not_allowed
 
 from . import site_file
 from .trusted_path import reason
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from prespawn.policy.profile import Profile
     from prespawn.policy.shape import Node
     from prespawn.policy.site import Site
+    from prespawn.policy.wording import Pointer
 
 FORBIDDEN = "forbidden-fields"
 PROFILES = "profiles"  # the folder of a site's own profiles, beside its file
@@ -75,6 +77,7 @@ def load(path: str | None, workspaces: Mapping[str, str]) -> Trusted:
     else:
         site = read_site(found.data, found.path)
         profiles |= own_profiles(os.path.join(os.path.dirname(found.path), PROFILES))
+        _refuse_unknown(site, found, profiles)
     site = _rooted(site, workspaces)
     if found is not None:
         site_file.refuse_inside(found, (expanded(one.root) for one in site.workspaces.values()))
@@ -93,6 +96,18 @@ def load(path: str | None, workspaces: Mapping[str, str]) -> Trusted:
 def read_site(data: bytes, path: str) -> Site:
     """Return the site of a file's bytes; ``ReadError`` with its place."""
     return loader().site(read(data, source=path, family="policy", syntax="yaml"))
+
+
+def _refuse_unknown(site: Site, found: site_file.SiteFile, profiles: Mapping[str, Profile]) -> None:
+    """Refuse a profile that the site names and that is neither shipped nor its own: it is known only where all are."""
+    named: list[tuple[str, Pointer]] = [
+        (entry.partition("@")[0], ("activated", index)) for index, entry in enumerate(site.activated)
+    ]
+    named += [(id, ("argv", id)) for id in site.argv]
+    for id, at in named:
+        if id not in profiles:
+            document = read(found.data, source=found.path, family="policy", syntax="yaml")
+            raise document.error("unknown-profile", not_allowed(at, id, profiles), *at, key=at[0] == "argv")
 
 
 def own_profiles(folder: str) -> dict[str, Profile]:

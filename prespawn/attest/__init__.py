@@ -107,7 +107,7 @@ def _file_system(worker: Process) -> tuple[Table | Unknown, object]:
     root = known("root", lambda: worker.folder("root"))
     if isinstance(root, Unknown):
         return root, root
-    table = known("mountinfo", lambda: Table(worker.text("mountinfo"), root))
+    table = known("mountinfo", lambda: Table(worker.names("mountinfo"), root))
     return table, table if isinstance(table, Unknown) else known("tree", lambda: tree(table, root))
 
 

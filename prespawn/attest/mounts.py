@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from prespawn.checker.plan import Plan
 
+_OCTAL = frozenset("01234567")
 _MOST_ENTRIES = 1 << 12  # a plan's own are some fifty; what is far above that is no plan's
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_MOUNT_ID = Unknown(reason="this kernel does not say on which mount a file is")
@@ -35,7 +36,7 @@ class Table:
         self.mounts: dict[str, dict[str, object]] = {}
         self.places: dict[int, str] = {}
         self.seen: dict[str, str] = {}
-        for line in mountinfo.splitlines():
+        for line in mountinfo.removesuffix("\n").split("\n"):  # nothing else ends a line: names hold the rest
             mount, _, of = line.partition(" - ")
             words, (kind, _, whole) = mount.split(" "), of.split(" ")
             number, place = int(words[0]), words[4] if "\\" not in words[4] else _unescaped(words[4])
@@ -88,9 +89,12 @@ def _size(options: str) -> int | None:
 
 
 def _unescaped(text: str) -> str:
-    r"""Return a path of mountinfo as it is; blank, tab, newline and backslash stand there as ``\ooo``."""
+    r"""Return a path of mountinfo as it is; blank, tab, newline, backslash and some more stand there as ``\ooo``."""
     first, *others = text.split("\\")
-    return first + "".join(chr(int(part[:3], 8)) + part[3:] for part in others)
+    return first + "".join(
+        chr(int(part[:3], 8)) + part[3:] if _OCTAL.issuperset(part[:3]) and len(part) >= 3 else f"\\{part}"
+        for part in others
+    )
 
 
 def tree(table: Table, root: int) -> dict[str, object]:

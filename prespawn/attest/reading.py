@@ -58,6 +58,10 @@ class Process:
         """Return a record as text; a byte that is none stays recognisable."""
         return self.content(name).decode("utf-8", "backslashreplace")
 
+    def names(self, name: str) -> str:
+        """Return a record that holds names of files as text, each byte of a name kept as the system's calls take it."""
+        return self.content(name).decode("utf-8", "surrogateescape")
+
     def link(self, name: str) -> str:
         """Return what a link there names."""
         return os.readlink(name, dir_fd=self.fd)

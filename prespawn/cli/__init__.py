@@ -41,8 +41,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return exit_codes.EXEC_SIGNAL + 13
     except Exception as crash:  # noqa: BLE001  # the exit code is the last thing that must still be true
-        remark(f"internal error: {type(crash).__name__} (internal-error)")
+        remark(f"internal error: {type(crash).__name__} at {_place(crash)} (internal-error)")
         return before_start or exit_codes.INTERNAL
+
+
+def _place(crash: Exception) -> str:
+    """Return module and line of where a crash began: what a report of it needs, and no value."""
+    trace = crash.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "no known place"
+    return f"{trace.tb_frame.f_globals.get('__name__', 'unknown')}:{trace.tb_lineno}"
 
 
 def _command(line: Sequence[str]) -> Callable[[], int]:

@@ -7,6 +7,7 @@ with the current directory as its workspace. The command's exit status is passed
 from __future__ import annotations
 
 import os
+import select
 
 from prespawn import exit_codes
 from prespawn.policy.errors import InputError
@@ -38,6 +39,7 @@ PROGRAM = {  # as Docker and the shells answer where the program alone is the tr
     "execution-program-not-executable": exit_codes.EXEC_NOT_EXECUTABLE,
 }
 
+SIGPIPE = 13
 OUTSIDE = frozenset(("execution-interpreter-outside", "execution-program-outside"))
 
 
@@ -71,6 +73,7 @@ def run(
             }  # fmt: skip
             return _blocked(gate, run.verdict, typed, words)
         status = _ended(run.outcome, signals.received, gate.policy.profiles[profile].network.mode == "none")
+        status = _delivered(run.outcome, status)
         if run.unrecorded is not None:
             remark(f"the end of the run could not be written down ({run.unrecorded})")
             status = status or exit_codes.EXEC_NOT_STARTED
@@ -150,12 +153,31 @@ def _kept(status: int, contract: ContractResult | None) -> int:
     return status or exit_codes.EXEC_NOT_STARTED
 
 
+def _delivered(outcome: Outcome, status: int) -> int:
+    """Return the status of a run whose output arrived; what was lost is said, and is no success.
+
+    A reader that went away wanted no more: that is no loss.
+    """
+    if not outcome.undelivered or any(map(_is_unread, (STDOUT, STDERR))):
+        return status
+    where = "standard output or standard error takes no more; give it somewhere to go"
+    remark(f"{outcome.undelivered} bytes of the command's output are lost: {where}")
+    return status or exit_codes.EXEC_NOT_STARTED
+
+
+def _is_unread(fd: int) -> bool:
+    """Say whether this is a pipe that nobody reads any more."""
+    poll = select.poll()
+    poll.register(fd, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
 def _ended(outcome: Outcome, received: int | None, offline: bool) -> int:
     """Return the command's own status where it had one; what ended it otherwise is said once."""
     if outcome.reached and outcome.how != OUT_OF_MEMORY:
         remark(f"the kernel stopped processes of the run at {', '.join(outcome.reached)}")
     if outcome.status is not None:
-        if outcome.status and offline:
+        if outcome.status not in (0, exit_codes.EXEC_SIGNAL + SIGPIPE) and offline:
             remark(f"the command ended with status {outcome.status}; it had no network")
         return outcome.status
     if outcome.signal is not None:

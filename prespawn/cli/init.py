@@ -76,7 +76,7 @@ def run(directory: str, site: str | None) -> int:
     """Write both files, or none: ``InputError`` if one is there already, cannot be written, or could not be used."""
     if not directory or not os.path.isdir(directory):
         raise InputError("usage", f"{named(directory)} is no directory; make it first")
-    root = os.path.realpath(directory)
+    root = _real(directory)
     place = _absolute(site) if site is not None else _site_place()
     declaration = os.path.join(root, "declaration.yaml")
     text = SITE.format(root=_quoted(root))
@@ -96,10 +96,24 @@ def run(directory: str, site: str | None) -> int:
     return exit_codes.ALLOWED
 
 
+def _real(directory: str) -> str:
+    try:
+        return os.path.realpath(directory)
+    except OSError:
+        raise _gone() from None
+
+
 def _absolute(site: str) -> str:
     if not site or "\0" in site:
         raise InputError("usage", f"{named(site)} is no name of a file; allowed here: where to write the site file")
-    return os.path.abspath(site)
+    try:
+        return os.path.abspath(site)
+    except OSError:
+        raise _gone() from None
+
+
+def _gone() -> InputError:
+    return InputError("usage", "the current directory is not there any more; change into one that is")
 
 
 def _site_place() -> str:
@@ -124,6 +138,10 @@ def _judge(site: Site, root: str, place: str) -> None:
         blocker = finding.blocker
         remedy = REMEDIES.get(blocker.id) or blockers.RULES[blocker.id]["remedy"]
         raise InputError("usage", blocker_text(blocker, remedy))
+    held = sorted(name for name in os.listdir(root) if policy.lists["credential-entries"].holds(name))
+    if held:
+        found = f"{named(root)} holds {', '.join(map(named, held))}, which no worker may see"
+        raise InputError("usage", f"{found}; make a directory for the work alone")
     for what, path in (("the site file", place), ("the state directory", expanded(site.state_dir))):
         if _is_below(os.path.realpath(path), root):
             raise InputError(

@@ -16,7 +16,10 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """While it lasts, the first of ``ENDING`` makes ``cancel`` readable and is kept in ``received``."""
+    """While it lasts, the first of ``ENDING`` makes ``cancel`` readable and is kept in ``received``.
+
+    What the caller ignores stays ignored, as ``nohup`` means it.
+    """
 
     def __init__(self) -> None:
         self.cancel = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -25,7 +28,8 @@ class Signals:
 
     def __enter__(self) -> Self:
         for number in ENDING:
-            self._before[number] = signal.signal(number, self._take)
+            if signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._take)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -128,7 +128,12 @@ class _Gathering:
         self.held.own(fd)
         if self.place.kind == "directory":
             self.held.workspace = fd
-        return workspace(self.look, self.name, self.place, self.held.workspace, own)
+        return workspace(self.look, self.name, self.place, self.held.workspace, own, self._system())
+
+    def _system(self) -> tuple[str, ...]:
+        """Return the pieces of this host that the worker's own root repeats."""
+        repeats = not isinstance(self.profile, Absent) and self.profile.root.system == "read-only"
+        return self.look.lists["system-tree"].names if repeats else ()
 
     def _cwd(self) -> Any:
         """Look where ``cwd`` leads; without a root there is nothing to compare it with."""
@@ -151,12 +156,12 @@ class _Gathering:
             self.held.own(grant.fd)
         self.held.toolchains = {grant.name: grant.fd for grant in self.grants if grant.fd >= 0}
         if self.profile.workspace.source != "lease":
-            return mounts(self.look, self.grants, {f"workspace `{self.name}`": self.place}, own)
+            return mounts(self.look, self.grants, {f"workspace `{self.name}`": self.place}, own, self._system())
         leases = open_leases(self.look, self.site, self.workspace)
         for grant in leases:
             self.held.own(grant.fd)
         self.grants += leases
-        return mounts(self.look, self.grants, self._others_leases(), own)
+        return mounts(self.look, self.grants, self._others_leases(), own, self._system())
 
     def _others_leases(self) -> dict[str, Any]:
         """Return the places of what other workspaces of the site are given."""

@@ -14,7 +14,7 @@ from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.record import Record
 
 from .look import is_within, unknown, why
-from .places import covers, expand, held_place, mounted_below, nothing_at, trusted_place
+from .places import SYSTEM, covers, expand, held_place, mounted_below, nothing_at, trusted_place
 from .scan import scan
 from .walk import descend
 
@@ -47,15 +47,24 @@ class Grant(Record):
 
 
 def open_toolchains(look: Look, site: Site, names: Iterable[str]) -> tuple[Grant, ...]:
-    """Open every toolchain that a workspace lists, in its order."""
-    grants = []
+    """Open every toolchain that a workspace lists, in its order, and each tree once."""
+    grants: list[Grant] = []
     for name in names:
         place: Any = unknown(f"the site has no toolchain `{name}`")
         fd = -1
         if name in site.toolchains:
             place, fd = trusted_place(look, site.toolchains[name])
+        if fd >= 0 and any(_is_same(place, other.place) for other in grants):
+            os.close(fd)
+            continue
         grants.append(Grant(name=name, purpose=TOOLCHAINS, place=place, inside=ABSENT, fd=fd))  # type: ignore[arg-type]  # does not apply
     return tuple(grants)
+
+
+def _is_same(place: Place, other: Any) -> bool:
+    """Say whether two places are one at one path: a second mount of it elsewhere is another."""
+    known = not isinstance(other, Unknown) and not isinstance(place.path, Unknown)
+    return known and (place.path, place.device, place.inode) == (other.path, other.device, other.inode)
 
 
 def open_leases(look: Look, site: Site, workspace: Workspace) -> tuple[Grant, ...]:
@@ -102,23 +111,31 @@ def _below(look: Look, root: str, path: str, given: str) -> tuple[Any, Any, int]
 
 
 def mounts(
-    look: Look, grants: tuple[Grant, ...], others: Mapping[str, Any], own: Mapping[str, str]
+    look: Look, grants: tuple[Grant, ...], others: Mapping[str, Any], own: Mapping[str, str], system: tuple[str, ...]
 ) -> tuple[MountFact, ...]:
     """Return the facts of what was opened.
 
     ``others`` maps words to the places of trees that a worker may write and that must not be shared (the workspace,
-    other runs' leases); ``own`` maps words to what belongs to the parent.
+    other runs' leases); ``own`` maps words to what belongs to the parent, and ``system`` are the
+    pieces of the host that the worker's root repeats.
     """
-    return tuple(_mount(look, grant, _beside(grant, grants, others), own) for grant in grants)
+    return tuple(_mount(look, grant, _beside(grant, grants, others), own, system) for grant in grants)
 
 
 def _beside(grant: Grant, grants: tuple[Grant, ...], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a grant must not share a tree with; two toolchains may, for nobody writes either."""
-    leases = {other.words: other.place for other in grants if other is not grant and other.purpose == LEASES}
-    return {**leases, **others}
+    """Return what a grant must not share a tree with: leases, and of two toolchains the one that comes first."""
+    before = grants[: grants.index(grant)]
+    trees = {
+        other.words: other.place
+        for other in grants
+        if other is not grant and (other.purpose == LEASES or other in before)
+    }
+    return {**trees, **others}
 
 
-def _mount(look: Look, grant: Grant, beside: Mapping[str, Any], own: Mapping[str, str]) -> MountFact:
+def _mount(
+    look: Look, grant: Grant, beside: Mapping[str, Any], own: Mapping[str, str], system: tuple[str, ...]
+) -> MountFact:
     place: Any = grant.place
     if grant.fd < 0:
         nothing: Any = place if isinstance(place, Unknown) else ABSENT
@@ -129,7 +146,7 @@ def _mount(look: Look, grant: Grant, beside: Mapping[str, Any], own: Mapping[str
     exposes, credentials = _seen(look, grant, own)
     return MountFact(
         name=grant.name, purpose=grant.purpose, place=place, exposes=exposes, inside=grant.inside,
-        overlaps=_overlaps(look, place, beside), credentials=credentials,
+        overlaps=_hides(look, place, system) or _overlaps(look, place, beside), credentials=credentials,
     )  # fmt: skip
 
 
@@ -180,6 +197,12 @@ def _held_socket(look: Look, place: Place) -> str | None:
             if look.holds(place.path, path):
                 return f"holds {_RUNTIME_SOCKET} at `{os.path.relpath(path, place.path)}`"
     return None
+
+
+def _hides(look: Look, place: Any, system: tuple[str, ...]) -> str | None:
+    """Return the words for a tree that would lie over a piece of the system tree; one inside of it lies over itself."""
+    path = place.path
+    return SYSTEM if isinstance(path, str) and any(look.holds(path, name) for name in system) else None
 
 
 def _overlaps(look: Look, place: Place, beside: Mapping[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from stat import S_ISDIR
+from stat import S_IRUSR, S_ISDIR, S_IXUSR
 
 from prespawn.checker.facts import Place, WorkspaceFact
 from prespawn.policy.known import ABSENT, Absent, Unknown
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from .look import Look
 
+FILE_SYSTEM_ROOT, SYSTEM = "the file system root", "the system tree"
+WORKERS_HOME = "/home/worker"
+_LISTED = S_IRUSR | S_IXUSR
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
@@ -103,18 +106,21 @@ def cwd(look: Look, given: object, root: int) -> Place | Unknown | Absent:
     return place
 
 
-def workspace(look: Look, name: str, place: Any, fd: int, own: Mapping[str, str]) -> WorkspaceFact:
+def workspace(
+    look: Look, name: str, place: Any, fd: int, own: Mapping[str, str], system: tuple[str, ...]
+) -> WorkspaceFact:
     """Say what the run's root is, what it holds and what it must not hold.
 
-    ``own`` maps words (``the state directory``) to the resolved path of what belongs to the parent.
+    ``own`` maps words (``the state directory``) to the resolved path of what belongs to the parent; ``system`` are
+    the pieces of the host that the worker's root repeats, empty where it repeats none.
     """
     if fd < 0:
         return _unseen(name, place, place if isinstance(place, Unknown) else ABSENT)
     found = scan(fd, look.most_entries, top=look.lists["credential-entries"], capabilities=look.uid == 0)
     return WorkspaceFact(
-        known=True, name=name, place=place, covers=covers(look, place, own), credentials=found.top,
+        known=True, name=name, place=place, covers=_covers(look, place, own, system), credentials=found.top,
         git=_git(fd), sockets=found.sockets, setuid=found.setuid, devices=found.devices,
-        mounts=mounted_below(look, place, fd),
+        mounts=mounted_below(look, place, fd), enterable=_enterable(look, fd),
     )  # fmt: skip
 
 
@@ -126,7 +132,7 @@ def no_workspace(name: str) -> WorkspaceFact:
 def _unseen(name: str, place: Any, value: Any) -> WorkspaceFact:
     return WorkspaceFact(
         known=True, name=name, place=place, covers=value, credentials=value, git=value, sockets=value, setuid=value,
-        devices=value, mounts=value,
+        devices=value, mounts=value, enterable=value,
     )  # fmt: skip
 
 
@@ -151,13 +157,31 @@ def _git(root: int) -> Any:
         return why(error, ".git")
 
 
+def _enterable(look: Look, fd: int) -> Any:
+    """Say whether the worker may list and enter a tree: it is the owner under root, and the caller otherwise."""
+    if look.uid == 0:
+        return os.fstat(fd).st_mode & _LISTED == _LISTED
+    return os.access(f"/proc/self/fd/{fd}", os.R_OK | os.X_OK, effective_ids=True)
+
+
+def _covers(look: Look, place: Place, own: Mapping[str, str], system: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what a workspace covers, or what its worker's own root would have to be at the same path."""
+    found: Any = covers(look, place, own)
+    path: Any = place.path
+    if isinstance(found, Unknown) or found or not system:
+        return found  # type: ignore[no-any-return]
+    built = [SYSTEM] if any(look.holds(name, path) or look.holds(path, name) for name in system) else []
+    built += ["the worker's home"] if path == WORKERS_HOME else []
+    return tuple(built)
+
+
 def covers(look: Look, place: Place, own: Mapping[str, str]) -> tuple[str, ...]:
     """Return what a tree is or contains that no worker may be given, in words; empty if nothing."""
     path: Any = place.path
     if isinstance(path, Unknown):
         return path  # type: ignore[return-value]
     if (place.device, place.inode) == look.identity("/"):
-        return ("the file system root",)
+        return (FILE_SYSTEM_ROOT,)
     found = ["a home directory"] if _is_home(look, path, place.owner) else []
     found += [words for words, mine in own.items() if look.holds(path, mine)]
     return (*found, *forbidden(look, path))

@@ -137,6 +137,30 @@ def test_cases_change_neither_the_base_nor_each_other() -> None:
     assert base() == before
 
 
+@pytest.mark.parametrize(("field", "value", "id"), [("place.kind", "missing", "workspace-missing"),
+                                                    ("known", False, "workspace-unknown")])  # fmt: skip
+def test_workspace_that_is_not_there_has_no_companions(field: str, value: object, id: str) -> None:
+    values = plain()
+    put(values, f"facts.workspace.{field}", value)
+    for lost in ("device", "inode", "owner"):
+        put(values, f"facts.workspace.place.{lost}", None)
+    for lost in ("worker_uid", "worker_gid", "identity_switch"):
+        put(values, f"facts.host.{lost}", UNKNOWN)
+    put(values, "facts.cwd", None)
+    if id == "workspace-unknown":
+        put(values, "declaration.workspace", "other")
+    for phase in ("check", "launch"):
+        assert [one.id for one in World(values).check(phase).blockers if one.id != LEVEL_UNKNOWN] == [id]
+
+
+def test_bwrap_is_not_missed_where_the_workspace_itself_is_forbidden() -> None:
+    values = plain()
+    put(values, "facts.workspace.covers", ["the system tree"])
+    for field, value in {"found": False, "path": None, "digest": None, "reachable": None}.items():
+        put(values, f"facts.runtime.{field}", value)
+    assert [one.id for one in World(values).check("check").blockers] == ["workspace-root-forbidden"]
+
+
 ADDED = """\
 prespawn: blocker/v1
 id: workspace-on-nfs

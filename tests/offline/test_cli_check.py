@@ -33,6 +33,7 @@ REMEDY = "make what is listed visible to the check, or have an operator accept i
 MISSING = DECLARATION.replace("declared_files: []", "declared_files: [gone.py]")
 UNREADABLE = "allowed: a regular file that can be read (input-unreadable)"
 USAGE = "`prespawn check --help` says what is allowed here (usage)"
+THERE = "is there already and is not written over; move it away, or name another file (usage)"
 HOSTILE = "\x1b]0;x\x07\n\r\t\u202e\u2028\x9b"
 QUOTED = '"\\e]0;x\\a\\n\\r\\t\\u202E\\u2028\\x9b"'
 SHOWN = r"\x1b]0;x\x07\x0a\x0d\x09\u202e\u2028\x9b"
@@ -153,9 +154,9 @@ def test_no_file_is_a_wrong_command_line(shell: Shell) -> None:
                                    "(policy-unreadable)"),
         (("--record-facts", "gone/f", "d.yaml"), "facts cannot be written to `gone/f`: no such file or directory "
                                                "(usage)"),
-        (("--record-facts", ".", "d.yaml"), "facts cannot be written to `.`: is a directory (usage)"),
+        (("--record-facts", ".", "d.yaml"), f"`.` {THERE}"),
         (("--record-facts", "", "d.yaml"), "facts cannot be written to ``: no such file or directory (usage)"),
-        (("--record-facts", "fifo", "d.yaml"), "facts cannot be written to `fifo`: no such device or address (usage)"),
+        (("--record-facts", "fifo", "d.yaml"), f"`fifo` {THERE}"),
     ],
 )  # fmt: skip
 def test_wrong_line_is_one_sentence(words: tuple[str, ...], error: str | None, shell: Shell) -> None:

@@ -166,9 +166,25 @@ def test_toolchain_that_shares_the_workspaces_tree(world: World, given: str, wor
     assert encode(toolchain(world, given).overlaps) == words
 
 
-def test_toolchains_may_share_a_tree(world: World) -> None:
-    world.grant(py=world.directory("py"), lib=world.directory("py/lib"))
-    assert [fact.overlaps for fact in world.facts().mounts] == [ABSENT, ABSENT]
+@pytest.mark.parametrize(("first", "second"), [("py", "py/lib"), ("py/lib", "py")])
+def test_toolchain_that_shares_the_tree_of_one_before_it(world: World, first: str, second: str) -> None:
+    world.directory("py/lib")
+    world.grant(one=f"{world.top}/{first}", two=f"{world.top}/{second}", other=world.directory("py-other"))
+    assert [fact.overlaps for fact in world.facts().mounts] == [ABSENT, "toolchain `one`", ABSENT]
+
+
+def test_toolchain_that_is_named_twice_is_one(world: World) -> None:
+    path = world.directory("py")
+    world.grant(py=path, again=path, link=world.link("link", "py"), missing=f"{world.top}/no", gone=f"{world.top}/no")
+    assert [fact.name for fact in world.facts().mounts] == ["py", "missing", "gone"]
+
+
+def test_toolchain_that_holds_a_piece_of_the_system_tree(world: World) -> None:
+    tree = lists()["system-tree"].replace(names=(world.directory("sys/certs"),))
+    found = {name: toolchain(world, f"{world.top}/{name}", system_tree=tree).overlaps for name in ("sys", "sys/certs")}
+    assert found == {"sys": "the system tree", "sys/certs": "the system tree"}
+    inside = toolchain(world, world.directory("sys/certs/java"), system_tree=tree)
+    assert inside.overlaps is ABSENT  # it lies over itself, and its programs are found
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs root to mount")

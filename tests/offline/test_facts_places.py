@@ -11,12 +11,14 @@ import pytest
 from support.facts_world import IS_ROOT, MINE, STRANGER, World, area, as_stranger, lists, lost, profile, with_own_mounts
 
 from prespawn import kernel
+from prespawn.checker.expected import HOME
 from prespawn.facts import look as looks
 from prespawn.facts import places
 from prespawn.facts.look import Look, is_within
 from prespawn.facts.scan import SHOWN, scan
 from prespawn.policy.codec import encode
 from prespawn.policy.known import ABSENT
+from prespawn.policy.profile import RootRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -398,6 +400,33 @@ def test_scan_leaks_no_descriptor(world: World) -> None:
         scan(fd, most)
     assert len(os.listdir("/proc/self/fd")) == before
     os.close(fd)
+
+
+# -- what the worker's own root has at the same path
+
+
+def test_root_in_the_system_tree(world: World) -> None:
+    tree = lists()["system-tree"].replace(names=(world.directory("sys"),))
+    beside = {f"{world.top}/sys": True, world.directory("sys/src/x"): True, world.directory("sys-evil"): False}
+    for root, inside in beside.items():
+        world.site = world.site.replace(workspaces={"main": world.site.workspaces["main"].replace(root=root)})
+        assert world.facts(look={"system_tree": tree}).workspace.covers == (("the system tree",) if inside else ())
+        hosts = profile(root=RootRule(system="host"))
+        assert world.facts(hosts, look={"system_tree": tree}).workspace.covers == ()
+
+
+def test_root_that_is_the_workers_home(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert places.WORKERS_HOME == HOME
+    monkeypatch.setattr(places, "WORKERS_HOME", world.root)
+    assert world.facts().workspace.covers == ("the worker's home",)
+
+
+@pytest.mark.parametrize(
+    ("mode", "enterable"), [(0o755, True), (0o500, True), (0o400, False), (0o077, False), (0, False)]
+)
+def test_root_that_its_owner_may_enter(world: World, mode: int, enterable: bool) -> None:
+    os.chmod(world.root, mode)
+    assert world.facts().workspace.enterable is enterable
 
 
 # -- mounts below the root
