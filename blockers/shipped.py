@@ -865,7 +865,7 @@ RULES: dict[str, Any] = {
         'phase': 'check',
         'operator': 'once',
         'each': 'facts.mounts',
-        'unless': ['mount-source-outside-lease-root'],
+        'unless': ['mount-source-outside-lease-root', 'mount-forbidden-source'],
         'when': {'given': 'item.overlaps'},
         'report': {
             'field': '{item.purpose}[{item.name}]',
@@ -1655,15 +1655,15 @@ DIGESTS: dict[str, Any] = {
     'execution-interpreter-outside': 'sha256:838e962b6cbe5a406b6ddaea5061211c3ba66f1ca405cce981d7b8672779647d',
     'execution-preview-argv-invalid': 'sha256:a2c8fd89ee41531d65f60602fee340ef7a7bb613a09161fda4a7287857c6b4a4',
     'execution-preview-argv-limit': 'sha256:593278414524727a13edffb370a26b3dc68c3c7c5b69c3f525b9987548f504ca',
-    'execution-preview-interpreter': 'sha256:ba4b4444688a08cda2a4fae716b5e40c4e5eb66bfa515bcea33636cf2d69125b',
+    'execution-preview-interpreter': 'sha256:8f55062bf3ef8ac742f87ed3af059fcf37fcf33f4a15a4de801814670311394a',
     'execution-preview-not-allowed': 'sha256:fa2021bd62ca4db1badb140e12d3f696a486a04fad93e38886f7c7dd5b4b388f',
     'execution-preview-shell-interpolation': 'sha256:a4bf26976351d076e7286a6228e0a771e4f268952c1dbe36467320df52562385',
     'execution-program-not-executable': 'sha256:459ca24be29050784e6bb7fa7f8988afadd343e513d22828214adf7091646a83',
     'execution-program-not-found': 'sha256:ae5090cae893f07975220f649edfc49ca303eb5f872d934b10d9db9b430fc9da',
     'execution-program-outside': 'sha256:e81e8be2c31e0ffe05990a52b70faa32d0e34047b0c62e4ce988f0d2157b8a66',
     'facts-mismatch': 'sha256:f7fff1e4cc6ae210ab5c52fba67611360c821452c64a933e125d11d5bac05ed0',
-    'file-contract-git-internal': 'sha256:04c664518531a22f31bc30d158438f869f4594d351f8bca5130a4ad2fef5e890',
-    'file-contract-invalid': 'sha256:126bd231c55ebf8ef4beb0860e00ec2e7597900214c6719de4d854cd9e001831',
+    'file-contract-git-internal': 'sha256:f3147a89713f6f3367da93afd36d4dd0d7586788768cdb5a3a7a39e63e290071',
+    'file-contract-invalid': 'sha256:69d52ca25452b3dbc65f8b97c378637e344cb3cc0091d6731d48e2e0148ad538',
     'identity-switch-missing': 'sha256:80b53b2ee0c501b059c0f7b2c050b3f508e281ac1bbfd9f4ae92ecd04bc2fd39',
     'image-missing': 'sha256:0b4f6fef405796932a1967283cfad7e8554f8288b54438d2d67a3cbced8cd20d',
     'internal-error': 'sha256:95a26cce9bf16f71fa873475d3a4a766dc9008abbddec579f01e154f61538bde',
@@ -1672,7 +1672,7 @@ DIGESTS: dict[str, Any] = {
     'isolation-level-unknown': 'sha256:3d11433643d658656241649a31ed3449b30e4fa42127eabef3c96a4c66f0d263',
     'launcher-missing': 'sha256:91b2c2966de841396b6d0e1485caef073152e0b7845456619e9d2671ccafe44d',
     'lease-contains-credentials': 'sha256:81abce9b1ffd3e8aa8adce6fc421d9488479277988c4ad4435ef0553a90a0c46',
-    'lease-overlap': 'sha256:41940bc8cc6b583b32bf312d1446067d951c70e90ea1d471bd15898f65eb9c1f',
+    'lease-overlap': 'sha256:50b0a6b3268a3e6c651774df9f43c8e56e3e9d3d1a0fe1606f861ebb907fe514',
     'limit-not-enforceable': 'sha256:09611570aaaa107fbb03415f2658617fbd15befb8e741bb38fb3061801a9ea18',
     'log-directory-missing': 'sha256:1ca3b85b67332612cfabc99c242fbb174ce448304c25b5fda6f98c883eeefafb',
     'log-path-exists': 'sha256:b688f8678ddc1e0b90600f3618c14c06c223d6ad2ed61d82fa75cdf406d660cf',
@@ -1716,4 +1716,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:aadffaf2661d35c779133d5d575a00ce3392e3b41113bfe1a876f80e1c0c46a4'
+DIGEST: str = 'sha256:fc5a497644fa1d2d6d94cc7ca189e2a3574c7e41c8f7bf25ed4e8ab025ca00ad'

@@ -285,7 +285,7 @@ def test_adapter_limits_the_level() -> None:
 OWN = {
     **shipped.RULES["log-path-exists"],
     "id": "exec/workspace-not-clean", "boundary": "cwd", "unless": [],
-    "when": {"equals": {"value": "facts.workspace.git", "to": "link"}},
+    "when": {"equals": {"value": "facts.workspace.git", "to": "file"}},
     "report": {"field": "workspace", "found": "{facts.workspace.git}", "allowed": ["a directory"]},
 }  # fmt: skip
 
@@ -296,18 +296,18 @@ def with_own(sets: dict[str, Any], adds: tuple[str, ...], own: dict[str, Any] = 
 
 
 def test_adapters_blocker_is_asked_for_its_own_runs_alone() -> None:
-    found = blocker("exec/workspace-not-clean", "workspace", "link", ["a directory"])
-    decided = with_own({"facts.workspace.git": "link"}, (OWN["id"],))
+    found = blocker("exec/workspace-not-clean", "workspace", "file", ["a directory"])
+    decided = with_own({"facts.workspace.git": "file"}, (OWN["id"],))
     assert reported(decided) == [found]
     assert decided.level.earned == "unknown"  # it is about `cwd`, which the base level claims
     assert with_own({}, (OWN["id"],)).allowed
-    assert with_own({"facts.workspace.git": "link"}, ()).allowed
+    assert with_own({"facts.workspace.git": "file"}, ()).allowed
 
 
 def test_adapters_blocker_is_unknown_like_any_other() -> None:
     decided = with_own({"facts.workspace.git": UNKNOWN}, (OWN["id"],))
     assert [(one.id, one.because) for one in decided.blockers] == [
-        (OWN["id"], "unknown"), ("isolation-level-unknown", "unknown"),
+        (OWN["id"], "unknown"), ("isolation-level-unknown", "unknown"), ("workspace-git-special", "unknown"),
     ]  # fmt: skip
 
 

@@ -368,9 +368,7 @@ def test_registry_not_written_when_its_own_directory_lost_its_write_bit(tmp_path
     assert message.startswith(f"`{state}/registry.db`: ")
     assert [path.name for path in state.iterdir()] == ["registry.db"]
     looks = in_child(lambda: [dict(standing(str(state), name)) for name in ("one", "two")], USER)
-    assert looks == [
-        {"registry": "ready", "run_id_used": used, "approval_used": False} for used in (True, False)
-    ]
+    assert looks == [{"registry": "ready", "run_id_used": used, "approval_used": False} for used in (True, False)]
     assert [path.name for path in state.iterdir()] == ["registry.db"]
 
 
