@@ -146,7 +146,8 @@ def test_parent_killed_between_two_steps_leaves_one_true_end_a_run_and_nothing_e
     for number, at in enumerate(spread(count), 1):
         seen.add(as_user.call(None, killed_at, live_home, number, at))
     clean(live_home)
-    assert seen >= {"not entered", f"{NEVER_STARTED}: parent-gone", f"{LOST}: parent-gone"}
+    assert seen >= {"not entered", f"{NEVER_STARTED}: parent-gone"}
+    assert seen & {f"{LOST}: parent-gone", f"{ENDED}: exited"}  # which of them is a matter of the worker's speed
     assert seen <= {"not entered", f"{NEVER_STARTED}: parent-gone", f"{LOST}: parent-gone", f"{ENDED}: exited"}
 
 

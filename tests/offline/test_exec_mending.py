@@ -127,7 +127,7 @@ REGISTRY = "registry-not-parent-controlled"
         ("{top}/nowhere", {"mount-source-missing": "{top}/nowhere: missing"}),
         ("nowhere", {"mount-source-missing": "{top}/ws/nowhere: missing"}),
         ("/etc", {"mount-forbidden-source": "/etc: "}),
-        ("/", {"lease-overlap": "/: shared", "mount-forbidden-source": "/: the file system root", REGISTRY: "{top}"}),
+        ("/", {"mount-forbidden-source": "/: the file system root", REGISTRY: "{top}"}),
         ("{top}/xdg-state", {"mount-forbidden-source": "{top}/xdg-state: the state directory", REGISTRY: "{top}"}),
     ],
     ids=["missing", "relative", "etc", "root", "state"],

@@ -68,7 +68,6 @@ def test_m02_tree_that_is_a_link_to_the_root_is_the_root(shell: Shell) -> None:
     (shell.top / "tool").symlink_to("/")
     assert granted(shell, str(shell.top / "tool")) == {
         "mount-forbidden-source": "toolchains[tool]",
-        "lease-overlap": "toolchains[tool]",
         "registry-not-parent-controlled": "registry_path",
     }
 
@@ -103,10 +102,10 @@ def test_m10_tree_that_is_holds_or_lies_in_the_workspace_overlaps(below: str, sh
     (shell.workspace / "sub").mkdir()
     (shell.top / "link").symlink_to("ws/sub")
     found = granted(shell, os.path.normpath(shell.workspace / below))
-    assert found["lease-overlap"] == "toolchains[tool]"
-    assert set(found) == {"lease-overlap"} | (
-        {"mount-forbidden-source", "registry-not-parent-controlled"} if below == ".." else set()
-    )
+    if below == "..":  # the more special word for a tree that holds the state directory as well
+        assert set(found) == {"mount-forbidden-source", "registry-not-parent-controlled"}
+    else:
+        assert found == {"lease-overlap": "toolchains[tool]"}
 
 
 @pytest.mark.parametrize("name", [".env", "id_rsa", ".npmrc", ".git-credentials", ".aws", "key.pem", ".netrc", ".ssh"])
