@@ -69,13 +69,19 @@ def _copied(value: Any, depth: int, left: list[int], names: set[str]) -> Any:
     """
     left[0] -= len(value)
     if value and (depth <= 0 or left[0] < 0):
-        raise _NotJson("a value deeper or larger than a declaration may be")
+        raise _NotJson(_beyond(depth))
     if type(value) is list:
         return [item if type(item) in _PLAIN else _part(item, depth - 1, left, names) for item in value]
     if not _STRING.issuperset(map(type, value)):
         raise _NotJson("a value of type dict, which is no JSON")
     names.update(value)
     return {key: item if type(item) in _PLAIN else _part(item, depth - 1, left, names) for key, item in value.items()}
+
+
+def _beyond(depth: int) -> str:
+    if depth <= 0:
+        return f"a value nested deeper than {DEFAULT_BOUNDS.depth} levels"
+    return f"a value of more than {DEFAULT_BOUNDS.nodes} parts, each word of a vector being one"
 
 
 def _part(value: Any, depth: int, left: list[int], names: set[str]) -> Any:

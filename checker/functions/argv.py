@@ -10,10 +10,11 @@ from __future__ import annotations
 from prespawn.policy.known import Absent, Unknown
 
 from .finding import Finding
+from .programs import runs_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..evaluate import View
 
@@ -60,7 +61,7 @@ def execution_preview_interpreter(view: View) -> Iterable[Finding] | Unknown:
     if "argv" not in _taken(view) or not argv or _reviewed(view):
         return ()
     given = _basename(argv[0])
-    if reason := _runs_code(view, given, argv[1:]):
+    if reason := runs_code(view.lists, given, argv[1:]):
         return (_interpreter(given, reason),)
     real = view.facts.program.name
     if isinstance(real, Unknown):
@@ -69,7 +70,7 @@ def execution_preview_interpreter(view: View) -> Iterable[Finding] | Unknown:
         isinstance(real, str)
         and real != given
         and not view.lists["multi-call"].holds(real)
-        and (reason := _runs_code(view, real, argv[1:]))
+        and (reason := runs_code(view.lists, real, argv[1:]))
     ):
         return (_interpreter(f"{given} -> {real}", reason),)
     return ()
@@ -124,51 +125,6 @@ def _metacharacters(view: View, program: str) -> bool:
 
 def _basename(program: str) -> str:
     return program.rstrip("/").rpartition("/")[2]
-
-
-def _runs_code(view: View, program: str, arguments: Sequence[str]) -> str:
-    """Return why this program with these arguments runs code that the vector does not name, or nothing."""
-    bare = program.rstrip("0123456789.-")
-    for name in (program, bare) if bare != program else (program,):
-        if view.lists["shells"].holds(name):
-            return "a shell"
-        if view.lists["wrappers"].holds(name):
-            return "a wrapper that starts another program"
-        ends = view.lists["module-options"].after(name)
-        for option in view.lists["code-options"].after(name):
-            if any(_has(argument, option) for argument in _leading(arguments, ends)):
-                return f"an interpreter with `{option}`"
-        for option in view.lists["exec-options"].after(name):
-            if any(_has(argument, option) for argument in arguments):
-                return f"a program that `{option}` makes start another"
-    return ""
-
-
-def _leading(arguments: Sequence[str], ends: Sequence[str]) -> Iterator[str]:
-    """Yield the options before the script; a word right after an option may be its value and ends nothing.
-
-    An option that hands the rest to a module counts only where it stands first: anywhere else it could itself be the
-    value of another one (``python -W -m -c …`` runs the code after ``-c``).
-    """
-    if arguments and arguments[0] in ends:
-        return
-    after_option = False
-    for argument in arguments:
-        if argument == "--":
-            return
-        if argument.startswith("-"):
-            yield argument
-        elif not after_option:
-            return
-        after_option = argument.startswith("-")
-
-
-def _has(argument: str, option: str) -> bool:
-    """Say whether an argument carries an option: whole, with ``=value``, or as a letter among joined short options."""
-    if argument == option or argument.startswith(f"{option}="):
-        return True
-    single = len(option) == 2 and not option.startswith("--")
-    return single and len(argument) > 1 and argument[0] == "-" and argument[1] != "-" and option[1] in argument[1:]
 
 
 def _interpreter(program: str, reason: str) -> Finding:

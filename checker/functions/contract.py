@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prespawn.policy.known import Absent
-from prespawn.policy.spelling import is_canonical
+from prespawn.policy.spelling import is_canonical, is_printable_name
 
 from ..selection import workspace_of
 from .finding import Finding
@@ -34,11 +34,11 @@ def file_contract_invalid(view: View) -> Iterator[Finding]:
 
 
 def file_contract_git_internal(view: View) -> list[Finding]:
-    """A pattern that reaches into a ``.git``: the host's git runs what stands there."""
+    """A pattern that reaches into a ``.git``, in any case: the host's git runs what stands there."""
     return [
         Finding(field=f"file_contract.allowed_paths[{index}]", found=pattern, allowed=("paths outside `.git`",))
         for index, pattern in _strings(view.declaration.allowed_paths)
-        if ".git" in pattern and ".git" in pattern.split("/") and _is_pattern(pattern)
+        if ".git" in pattern.lower().split("/") and _is_pattern(pattern)
     ]
 
 
@@ -77,7 +77,7 @@ def _is_pattern(pattern: object) -> bool:
     if not isinstance(pattern, str):
         return False
     base = pattern.removesuffix("/**")
-    return pattern == "**" or (is_canonical(base) and _METACHARACTERS.isdisjoint(base))
+    return pattern == "**" or (is_canonical(base) and is_printable_name(base) and _METACHARACTERS.isdisjoint(base))
 
 
 def _protected(view: View) -> tuple[str, ...]:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from prespawn.checker.functions.scripts import sed_executes
 from prespawn.policy.canonical import canonical, digest
 from prespawn.policy.codec import encode
 from prespawn.policy.known import ABSENT, Unknown
 from prespawn.policy.spelling import is_canonical, is_env_key, is_printable_name, is_run_id
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from prespawn.checker.declaration import Declaration
     from prespawn.checker.facts import Facts
     from prespawn.policy.bundle import Policy
@@ -76,6 +79,11 @@ class HandWritten:
         self.code_options = by_program(lists["code-options"].names)
         self.exec_options = by_program(lists["exec-options"].names)
         self.module_options = by_program(lists["module-options"].names)
+        self.global_options = by_program(lists["global-options"].names)
+        self.value_options = by_program(lists["value-options"].names)
+        self.exact_options = by_program(lists["exact-options"].names)
+        self.dashless, self.affixes = (frozenset(lists[id].names) for id in ("dashless-options", "program-affixes"))
+        self.script_programs = frozenset(lists["script-programs"].names)
         self.pairs = {(pair.adapter, pair.profile) for pair in self.site.pairs}
         self.not_claimed = {
             "unknown": sorted(policy.levels.boundaries),
@@ -160,6 +168,19 @@ class HandWritten:
                 blocked.report(
                     "workspace-holds-credentials", "credentials", "workspace", credentials, only, credentials, "once"
                 )
+            mounts, git, enterable = facts.workspace.mounts, facts.workspace.git, facts.workspace.enterable
+            if mounts != () and not forbidden_root:
+                blocked.report("workspace-holds-mount", "mounts", "workspace", mounts, ["a tree on one mount"], mounts)
+            if git not in (ABSENT, "directory", "file") and not forbidden_root:
+                found, only = (
+                    f"a `.git` that is a {git}",
+                    ["a directory, a file (as `git worktree` makes one)", "nothing"],
+                )
+                blocked.report("workspace-git-special", "mounts", "workspace", found, only, git)
+            missing = at.kind != "directory" and not isinstance(at.kind, Unknown)
+            if enterable not in (ABSENT, True) and not (forbidden_root or missing or workspace is None):
+                found, only = f"{at.path}: closed to the worker", ["a directory that its owner may read and enter"]
+                blocked.report("workspace-not-enterable", "cwd", "workspace", found, only, enterable)
             self._starts_elsewhere(declaration, facts, blocked, workspace is None)
             sockets = facts.workspace.sockets
             if sockets != () and profile.root.system in ("read-only", "image") and not forbidden_root:
@@ -185,7 +206,12 @@ class HandWritten:
                 "privilege-host-uid-zero", "process", "workspace", "host uid 0 for the worker",
                 ["a workspace that an ordinary user owns", "an ordinary user as caller"], host.worker_uid,
             )  # fmt: skip
-        if host.identity_switch is not True:
+        owner = facts.workspace.place.owner
+        if isinstance(owner, Unknown):
+            blocked.report(
+                "identity-switch-missing", "process", "runtime", None, ["the program `setpriv` of util-linux"], owner
+            )
+        elif owner is not ABSENT and host.identity_switch is not True:
             only = ["the program `setpriv` of util-linux"]
             blocked.report("identity-switch-missing", "process", "runtime", "no `setpriv`", only, host.identity_switch)
         if runtime.found is not True:
@@ -524,25 +550,44 @@ class HandWritten:
             if origin is not ABSENT and not isinstance(origin, Unknown):
                 return
         if program.executable is not True:
-            field, only = "execution.argv[0]", ["a regular file that the worker's user may execute"]
+            field, only = "execution.argv[0]", ["a program or a script with `#!` that the worker's user may execute"]
             report(
                 "execution-program-not-executable", "executionPreview", field, program.given, only, program.executable
             )
 
     def _runs_code(self, program: str, argv: list[str]) -> str:
-        for name in {program, program.rstrip("0123456789.-")}:
+        parts = program.split("-")
+        while len(parts) > 1 and parts[0] in self.affixes:
+            del parts[0]
+        while len(parts) > 1 and (parts[-1] in self.affixes or not parts[-1].strip("0123456789.")):
+            del parts[-1]
+        bare = "-".join(parts)
+        if bare.rstrip("dmtu")[-1:].isdigit():
+            bare = bare.rstrip("dmtu")
+        for name in dict.fromkeys((program, bare.rstrip("0123456789.-"))):
             if name in self.shells:
                 return "a shell"
             if name in self.wrappers or name.startswith(self.wrapper_prefixes):
                 return "a wrapper that starts another program"
+            words = argv[1:]
+            if name in self.dashless and words and not words[0].startswith("-"):
+                words[0] = f"-{words[0]}"
+            exact, values = self.exact_options.get(name, ()), self.value_options.get(name, ())
             if name in self.code_options:
-                leading = options_before_script(argv, self.module_options.get(name, ()))
+                leading = words_before_script(words, self.module_options.get(name, ()), values)
                 for option in self.code_options[name]:
-                    if any(carries(argument, option) for argument in leading):
+                    if carried(leading, option, exact, values):
                         return f"an interpreter with `{option}`"
+            if name in self.global_options:
+                leading = words_before_script(words, (), values)
+                for option in self.global_options[name]:
+                    if any(carries(word, option, exact) for word in leading):
+                        return f"a program that `{option}` makes start another"
             for option in self.exec_options.get(name, ()):
-                if any(carries(argument, option) for argument in argv[1:]):
+                if carried(words, option, exact, values):
                     return f"a program that `{option}` makes start another"
+            if name in self.script_programs and sed_executes(words):
+                return "a program whose script starts another"
         return ""
 
     def _contract(self, declaration: Declaration, protected: tuple[str, ...], blocked: Blocked) -> None:
@@ -562,11 +607,10 @@ class HandWritten:
             if pattern == "**":
                 continue
             base = pattern.removesuffix("/**") if isinstance(pattern, str) else ""
-            if not is_canonical(base) or any(character in "*?[]{}!\\" for character in base):
+            if not is_canonical(base) or not is_printable_name(base) or any(char in "*?[]{}!\\" for char in base):
                 blocked.report(invalid, "fileContract", field, pattern, PATTERNS, True)
                 continue
-            parts = base.split("/")
-            if ".git" in parts:
+            if ".git" in base.lower().split("/"):
                 only = ["paths outside `.git`"]
                 blocked.report("file-contract-git-internal", "fileContract", field, pattern, only, True)
             for place in protected:
@@ -728,26 +772,43 @@ def by_program(entries: tuple[str, ...]) -> dict[str, list[str]]:
     return options
 
 
-def options_before_script(argv: list[str], ends: list[str] | tuple[()]) -> list[str]:
-    """Return the options that stand before the script, a value after an option passed over."""
+def words_before_script(words: list[str], ends: Sequence[str], values: Sequence[str]) -> list[str]:
+    """Return what stands up to the script or subcommand, a value after an option passed over."""
     found: list[str] = []
-    if len(argv) > 1 and argv[1] in ends:
+    if words and words[0] in ends:
         return found
-    after_option = False
-    for argument in argv[1:]:
-        if argument == "--":
+    may_be_value = False
+    for word in words:
+        if word == "--":
             break
-        if argument.startswith("-"):
-            found.append(argument)
-        elif not after_option:
+        found.append(word)
+        if word.startswith("-"):
+            may_be_value = not values or word in values
+        elif may_be_value:
+            may_be_value = False
+        else:
             break
-        after_option = argument.startswith("-")
     return found
 
 
-def carries(argument: str, option: str) -> bool:
-    """Say whether an argument is an option: whole, with a value, or as one of several letters."""
-    if argument == option or argument.startswith(f"{option}="):
+def carried(words: list[str], option: str, exact: Sequence[str], values: Sequence[str]) -> bool:
+    """Say whether the steps of an option follow each other among the words."""
+    step, _, rest = option.partition(" ")
+    if step[0].isalnum():
+        places = [at for at, word in enumerate(words_before_script(words, (), values)) if word == step]
+    else:
+        places = [at for at, word in enumerate(words) if carries(word, step, exact)]
+    return any(not rest or carried(words[at + 1 :], rest, exact, ()) for at in places)
+
+
+def carries(word: str, option: str, exact: Sequence[str]) -> bool:
+    """Say whether a word is an option: whole, with a value, abbreviated, or as one of several letters."""
+    if word == option or word.startswith(f"{option}="):
         return True
-    letter = len(option) == 2 and not option.startswith("--")
-    return letter and len(argument) > 1 and argument[0] == "-" and argument[1] != "-" and option[1] in argument[1:]
+    if "*" in option:
+        begins, _, holds = option.partition("*")
+        return word.startswith(begins) and holds in word[len(begins) :]
+    if option.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) > 2 and option.startswith(name) and name not in exact
+    return len(option) == 2 and len(word) > 1 and word[0] == "-" and word[1] != "-" and option[1] in word[1:]
