@@ -63,12 +63,14 @@ def profile_not_activatable(view: View) -> Iterable[Finding] | Unknown:
     return tuple(Finding(field="profile", found=found, allowed=()) for found in missing)
 
 
-def caller_profile_mismatch(view: View) -> Iterator[Finding]:
+def caller_profile_mismatch(view: View) -> Iterator[Finding | Unknown]:
     """A driver of a kind that the site binds to another profile, or that it does not know."""
     caller, callers = view.facts.caller, view.site.callers
-    if isinstance(caller, (Absent, Unknown)) or isinstance(view.profile, Absent):
+    if isinstance(caller, Absent) or isinstance(view.profile, Absent):
         return
-    if caller not in callers:
+    if isinstance(caller, Unknown):
+        yield caller
+    elif caller not in callers:
         yield Finding(field="caller", found=caller, allowed=tuple(sorted(callers)))
     elif callers[caller] != view.profile.id:
         yield Finding(field="profile", found=f"{view.profile.id} for {caller}", allowed=(callers[caller],))

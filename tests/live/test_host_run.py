@@ -89,8 +89,10 @@ def test_end_of_the_worker_is_told_as_it_was(host: Host, script: str, how: str, 
 
 
 def test_worker_has_what_was_planned_and_nothing_else(host: Host) -> None:
-    run, text = host.said("/usr/bin/env | sort; ls /proc/self/fd; pwd; umask; id -u; cut -d' ' -f6 /proc/$$/stat; echo $$;"
-                          " grep -E 'NoNewPrivs' /proc/self/status; ulimit -c")  # fmt: skip
+    run, text = host.said(
+        "/usr/bin/env | sort; ls /proc/self/fd; pwd; umask; id -u; cut -d' ' -f6 /proc/$$/stat; echo $$;"
+        " grep -E 'NoNewPrivs' /proc/self/status; ulimit -c"
+    )
     assert run.outcome.status == 0
     lines = text.splitlines()
     environment = [line for line in lines if "=" in line]
