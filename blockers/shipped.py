@@ -599,7 +599,7 @@ RULES: dict[str, Any] = {
     'execution-program-not-executable': {
         'id': 'execution-program-not-executable',
         'boundary': 'executionPreview',
-        'title': "the program is there, and the worker's user may not execute it",
+        'title': "the program is there and cannot be executed by the worker's user",
         'portable': False,
         'status': 'active',
         'phase': 'check',
@@ -618,9 +618,9 @@ RULES: dict[str, Any] = {
         'report': {
             'field': 'execution.argv[0]',
             'found': '{facts.program.given}',
-            'allowed': ["a regular file that the worker's user may execute"],
+            'allowed': ["a program or a script with `#!` that the worker's user may execute"],
         },
-        'remedy': 'set its execute permission (`chmod +x`), or name another program',
+        'remedy': 'set its execute permission (`chmod +x`), begin a script with `#!/bin/sh` and a bare line feed, or name another program',
     },
     'execution-program-not-found': {
         'id': 'execution-program-not-found',
@@ -1658,7 +1658,7 @@ DIGESTS: dict[str, Any] = {
     'execution-preview-interpreter': 'sha256:ba4b4444688a08cda2a4fae716b5e40c4e5eb66bfa515bcea33636cf2d69125b',
     'execution-preview-not-allowed': 'sha256:fa2021bd62ca4db1badb140e12d3f696a486a04fad93e38886f7c7dd5b4b388f',
     'execution-preview-shell-interpolation': 'sha256:a4bf26976351d076e7286a6228e0a771e4f268952c1dbe36467320df52562385',
-    'execution-program-not-executable': 'sha256:459ca24be29050784e6bb7fa7f8988afadd343e513d22828214adf7091646a83',
+    'execution-program-not-executable': 'sha256:2ba3fbb712ead6a68fa974f2b7167ce1b6c741e57bd39b279af2be3f4ee036f3',
     'execution-program-not-found': 'sha256:ae5090cae893f07975220f649edfc49ca303eb5f872d934b10d9db9b430fc9da',
     'execution-program-outside': 'sha256:e81e8be2c31e0ffe05990a52b70faa32d0e34047b0c62e4ce988f0d2157b8a66',
     'facts-mismatch': 'sha256:f7fff1e4cc6ae210ab5c52fba67611360c821452c64a933e125d11d5bac05ed0',
@@ -1716,4 +1716,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:fc5a497644fa1d2d6d94cc7ca189e2a3574c7e41c8f7bf25ed4e8ab025ca00ad'
+DIGEST: str = 'sha256:cf02b3b1c66042fcf2dc86cb423acbf682babc3500e625cdff8bb7e3c1710c0a'

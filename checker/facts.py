@@ -119,7 +119,8 @@ class EnvironmentFact(Record):
 class ProgramFact(Record):
     """What ``argv[0]`` leads to on the fixed search path, resolved once.
 
-    ``found`` if something is there, ``executable`` if it is a regular file that the worker's user may execute;
+    ``found`` if something is there, ``executable`` if it is a regular file that the worker's user may execute
+    and the kernel can: in ELF, or a script whose ``#!`` names an interpreter that is there;
     ``origin`` search-path, absolute, workspace (a name with a slash, below the root) or outside; ``name`` the last
     component of the resolved path, so a link called ``ls`` that is a shell shows as one. ``interpreter`` is what the
     path in its ``#!`` line leads to (absent without one, or where nothing is), ``interpreter_origin`` whose that is.

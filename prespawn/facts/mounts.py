@@ -146,7 +146,8 @@ def _mount(
     exposes, credentials = _seen(look, grant, own)
     return MountFact(
         name=grant.name, purpose=grant.purpose, place=place, exposes=exposes, inside=grant.inside,
-        overlaps=_hides(look, place, system) or _overlaps(look, place, beside), credentials=credentials,
+        overlaps=(exposes is ABSENT and _hides(look, place, system)) or _overlaps(look, place, beside),
+        credentials=credentials,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .walk import Descent
 
+_ELF = b"\x7fELF"
 _LOOKED_AT = 256  # BINPRM_BUF_SIZE: how far the kernel reads for `#!` and its interpreter
 SEARCH_PATH, ABSOLUTE, WORKSPACE, OUTSIDE = "search-path", "absolute", "workspace", "outside"
 
@@ -97,17 +98,19 @@ def _first(given: str, candidates: Iterable[str], trees: Trees, worker: Worker, 
             continue
         try:
             ours = _is_ours(f"/{found.path}", trees)
-            executable = S_ISREG(found.status.st_mode) and _may_execute(found.status, worker, ours=ours)
-            script = _first_line(found.fd) if executable else b""
+            permitted = S_ISREG(found.status.st_mode) and _may_execute(found.status, worker, ours=ours)
+            head = _head(found.fd) if permitted else b""
         finally:
             os.close(found.fd)
         path, way = f"/{found.path}", _way(found)
+        interpreter = _interpreter(head, top) if head is not None and head.startswith(b"#!") else None
+        executable = permitted and (head is None or head.startswith(_ELF) or interpreter is not None)
         fact = ProgramFact(
             given=given, found=True, executable=executable, origin=_origin(given, way, trees), path=path,
             name=path.rpartition("/")[2], device=found.status.st_dev, inode=found.status.st_ino,
-            **_surroundings(way, script, trees, top),
+            **_surroundings(way, interpreter, trees),
         )  # fmt: skip
-        if executable or not searching:
+        if permitted or not searching:  # one that the kernel then refuses ends the search as well
             return fact
         there = there if there.found else fact
     return there
@@ -118,29 +121,44 @@ def _way(found: Descent) -> tuple[str, ...]:
     return (f"/{found.path}", *(f"/{entry.path}" for entry in found.passed if entry.is_link))
 
 
-def _first_line(fd: int) -> bytes:
-    """Return what the kernel looks at; nothing of a program that may be executed and not read, which is no script."""
+def _head(fd: int) -> bytes | None:
+    """Return what the kernel looks at; None for a program that may be executed and not read."""
     try:
         opened = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
     except PermissionError:
-        return b""
+        return None
     try:
-        return os.read(opened, _LOOKED_AT).partition(b"\n")[0]
+        return os.read(opened, _LOOKED_AT)
     finally:
         os.close(opened)
 
 
-def _surroundings(way: tuple[str, ...], script: bytes, trees: Trees, top: int) -> dict[str, str]:
+def _interpreter(head: bytes, top: int) -> tuple[str, tuple[str, ...]] | None:
+    """Return what a ``#!`` names and the way that it leads; None where nothing is.
+
+    As the kernel reads it: only blanks and tabs end the name, so the CR of a line that ends in CR LF is part of it. A
+    relative name would depend on where the program is started, and counts as none.
+    """
+    words = head[2:].partition(b"\n")[0].partition(b"\0")[0].replace(b"\t", b" ").strip(b" ").split(b" ", 1)
+    name = os.fsdecode(words[0])
+    if not is_absolute(name):
+        return None
+    found = descend(top, name, beneath=False)
+    if found.status is None:
+        return None
+    os.close(found.fd)
+    return name, _way(found)
+
+
+def _surroundings(
+    way: tuple[str, ...], interpreter: tuple[str, tuple[str, ...]] | None, trees: Trees
+) -> dict[str, str]:
     """Return the fields about what a program needs beside itself."""
     fields: dict[str, str] = {}
-    words = script[2:].split(None, 1) if script.startswith(b"#!") else []
-    if words and words[0].startswith(b"/"):
-        name = os.fsdecode(words[0])
-        found = descend(top, name, beneath=False)
-        if found.status is not None:
-            os.close(found.fd)
-            fields = {"interpreter": f"/{found.path}", "interpreter_origin": _origin(name, _way(found), trees)}
-            way = (*way, *_way(found))
+    if interpreter is not None:
+        name, leads = interpreter
+        fields = {"interpreter": leads[0], "interpreter_origin": _origin(name, leads, trees)}
+        way = (*way, *leads)
     outside = [place for place in way if not _is_ours(place, trees) and not _is_visible(place, trees)]
     if outside and (root := _toolchain(outside)) is not None:
         fields["toolchain"] = root

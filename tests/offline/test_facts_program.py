@@ -16,6 +16,7 @@ from prespawn.policy.profile import RootRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ELF = "\x7fELF"
 HOST = profile(root=RootRule(system="host"), launcher="local")
 
 
@@ -24,7 +25,7 @@ def world() -> Iterator[World]:
     with area() as top:
         world = World(top)
         for name in ("ws/tool", "ws/.venv/bin/pytest", "py/bin/python9", "py/bin/ls", "opt/tool", "ws/sub/tool"):
-            os.chmod(world.file(name), 0o755)
+            os.chmod(world.file(name, ELF), 0o755)
         world.file("ws/text")
         world.link("ws/ls", "/bin/sh")
         world.link("ws/inner", "sub/tool")
@@ -230,11 +231,39 @@ def test_script_names_its_interpreter(world: World) -> None:
 )
 def test_first_line_that_names_none_or_nothing_that_is_there(world: World, first: str) -> None:
     script(world, "ws/script", first)
-    assert around(ask(world, "./script")) == ("workspace", ABSENT, ABSENT, ABSENT)
+    fact = ask(world, "./script")
+    assert around(fact) == ("workspace", ABSENT, ABSENT, ABSENT)
+    assert fact.executable is False
+
+
+@pytest.mark.skipif(os.path.lexists("/bin/sh\r"), reason="needs a host without an odd program")
+@pytest.mark.parametrize(
+    ("first", "executable"),
+    [("#!/bin/sh\r", False), ("#!/bin/sh -e\r", True), ("#!/bin/sh\0", True), ("#!  /bin/sh", True), ("MZ", False)],
+)
+def test_script_can_be_started_where_its_interpreter_is_there(world: World, first: str, executable: bool) -> None:
+    script(world, "ws/script", first)
+    assert ask(world, "./script").executable is executable
+    done = _started(f"{world.root}/script")
+    assert done is executable  # the kernel's own word
+
+
+def _started(path: str) -> bool:
+    try:
+        os.waitpid(os.posix_spawn(path, [path], {}), 0)
+    except OSError:
+        return False
+    return True
+
+
+def test_program_that_the_kernel_refuses_ends_the_search(world: World) -> None:
+    script(world, "py/bin/sh", "print()")
+    fact = ask(world, "sh")
+    assert (fact.path, fact.executable) == (f"{world.top}/py/bin/sh", False)
 
 
 def test_interpreter_outside_is_so_through_an_environment_of_the_workspace(world: World) -> None:
-    os.chmod(world.file("opt/python-9/bin/python9"), 0o755)
+    os.chmod(world.file("opt/python-9/bin/python9", ELF), 0o755)
     world.link("ws/.venv/bin/python3", f"{world.top}/opt/python-9/bin/python9")
     script(world, "ws/.venv/bin/script", f"#!{world.root}/.venv/bin/python3")
     outside = f"{world.top}/opt/python-9"
@@ -250,7 +279,7 @@ def test_interpreter_outside_is_so_through_an_environment_of_the_workspace(world
 
 
 def test_no_one_toolchain_would_do_where_a_link_on_the_way_is_elsewhere(world: World) -> None:
-    os.chmod(world.file("opt/python-9.1/bin/python9"), 0o755)
+    os.chmod(world.file("opt/python-9.1/bin/python9", ELF), 0o755)
     world.link("opt/python-9", "python-9.1")
     world.link("ws/.venv/bin/python3", f"{world.top}/opt/python-9/bin/python9")
     assert around(ask(world, "./.venv/bin/python3")) == ("outside", ABSENT, ABSENT, ABSENT)
