@@ -238,6 +238,25 @@ for page in pages().values():
     assert len(outputs.pop().splitlines()) == len(CASES) - 1
 
 
+# -- 3. blocked means not started
+
+
+@on_host
+@given(data=st.data())
+def test_invariant_3_blocked_means_not_started(shell: Shell, data: st.DataObject) -> None:  # noqa: F811
+    declared = data.draw(declarations())
+    shell.write_site(approvals={"driver_may_approve": data.draw(st.sampled_from(["nothing", "blocker-free"]))})
+    shell.file("d.json", json.dumps(declared))
+    gate = Gate.load()
+    checked = gate.check(declared)
+    wanted = None if checked.declaration is None or data.draw(st.booleans()) else forged(gate, checked).id
+    line = ["run", "--execute", "d.json", *(() if wanted is None else ("--approval", wanted))]
+    seen = shell.run(*line, *data.draw(st.sampled_from([(), ("--format", "json")])))
+    assume(seen.code in (1, 2, 4))  # all others were not blocked
+    assert seen.started == []
+    assert seen.changed == set()
+
+
 # -- 4. monotone in evidence
 
 
