@@ -28,9 +28,11 @@ def write_new(directory: int, name: str, content: bytes, mode: int = 0o600) -> N
         finally:
             os.close(file)
         os.link(fresh, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-    finally:
+    except BaseException:
         os.unlink(fresh, dir_fd=directory)
+        raise
     try:
+        os.unlink(fresh, dir_fd=directory)
         os.fsync(directory)
     except OSError:
         os.unlink(name, dir_fd=directory)  # a name that may not last is none

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -20,6 +21,7 @@ from support import as_user
 from support.faults import Faults, failing, killed
 from support.site_home import Home, live_home, site_home
 
+from prespawn import kernel
 from prespawn.cli import main
 from prespawn.policy.canonical import digest_bytes
 from prespawn.policy.errors import HostError, InputError
@@ -378,3 +380,105 @@ def test_receipt_that_no_run_names_is_named(live_home: Home, capfd: pytest.Captu
     (live_home.state / DIRECTORY / f"{digest.replace(':', '-')}.json").write_bytes(text)
     assert receipts(live_home, "verify") == 1
     assert capfd.readouterr().out.splitlines()[-1].startswith(f"{digest}: no run names it")
+
+
+# -- a worker that goes on when its parent is killed
+
+
+def processes(mark: str) -> list[str]:
+    """Return the command lines of this host's processes that hold a word."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if mark.encode() in words.split(b"\0"):
+            found.append(f"{pid} {words!r}")
+    return found
+
+
+@pytest.mark.parametrize("profile", ["sandbox-v1", "logical-v1"])
+def test_worker_whose_parent_was_killed_is_ended_and_lost(live_home: Home, profile: str) -> None:
+    if profile == "logical-v1" and os.geteuid() == 0:
+        pytest.skip("a host process is never run as root")
+    seconds = f"{random.SystemRandom().randrange(10**5, 10**6)}"
+    words = ["sleep", seconds]
+    live_home.write(
+        activated=[profile], pairs=[{"adapter": "exec@1", "profile": profile}], argv={"logical-v1": [words]}
+    )
+
+    def parent() -> None:
+        gate = live_home.gate()
+        checked = gate.check(live_home.declare(*words, profile=profile, run_id="run-1"))
+        gate.launch(checked, approval=gate.approve(checked, operator="driver", reason="a trial"))
+
+    def trial() -> str:
+        pid = in_child(parent)
+        for _ in range(500):
+            found = row(live_home, 1)
+            if found is not None and found.start is not None and processes(seconds):
+                break
+            time.sleep(0.02)
+        assert processes(seconds)
+        (going_on,) = live_home.gate().recover().runs
+        assert (going_on.state, going_on.parent) == (None, pid)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        live_home.gate().recover()
+        for _ in range(100):
+            if not processes(seconds):
+                break
+            time.sleep(0.02)
+        assert processes(seconds) == []
+        return truth(live_home, 1)
+
+    assert as_user.call(None, trial) == f"{LOST}: parent-gone"
+    clean(live_home)
+
+
+# -- a state directory that takes nothing
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system that is full")
+@pytest.mark.parametrize("options", ["size=64k", "size=64k,nr_inodes=3", "ro"])
+def test_state_directory_that_takes_nothing_starts_nothing(live_home: Home, options: str) -> None:
+    def trial() -> tuple[str, int]:
+        kernel.private_mounts()
+        gate = live_home.gate()
+        checked = gate.check(live_home.declare("touch", "mark"))
+        approval = gate.approve(checked, operator="driver", reason="a trial")
+        (text,) = [path.read_bytes() for path in (live_home.state / "approvals").iterdir()]
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "none", str(live_home.state)], check=True)
+        (live_home.state / "approvals").mkdir(mode=0o700)
+        given = live_home.state / "approvals" / f"{approval.id}.json"
+        given.write_bytes(text)
+        given.chmod(0o600)
+        if options == "ro":
+            subprocess.run(["mount", "-o", "remount,ro", str(live_home.state)], check=True)
+        else:
+            subprocess.run(["mount", "-o", f"remount,{options}", str(live_home.state)], check=True)
+            fill(live_home.state / "rest")
+        with mock.patch("prespawn.start.spawn") as spawned:
+            try:
+                run = gate.launch(checked, approval=approval)
+                said = ",".join(sorted({blocker.id for blocker in run.verdict.blockers}))
+            except HostError as error:
+                said = error.id
+        return said, spawned.call_count
+
+    said, spawned = as_user.call(None, trial)
+    assert spawned == 0
+    assert said == ("approval-mismatch,registry-not-written" if options == "ro" else "registry-not-written")
+    assert not (live_home.workspace / "mark").exists()
+
+
+def fill(path: Path) -> None:
+    """Write until there is no space left, or there are no names left."""
+    try:
+        with path.open("wb", buffering=0) as file:
+            while file.write(b"x" * 4096):
+                pass
+    except OSError:
+        return

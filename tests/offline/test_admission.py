@@ -16,19 +16,19 @@ def _nested(levels: int) -> Any:
 
 
 def test_vector_of_more_words_than_the_bound_is_told_the_bound() -> None:
-    refused = admit({"execution": {"argv": ["echo", *["w"] * 60_000]}}, {}, frozenset())
+    refused = admit({"execution": {"argv": ["echo", *["w"] * 60_000]}}, (), frozenset())
     assert refused == Refused(field="", found="a value of more than 50000 parts, each word of a vector being one")
 
 
 def test_value_nested_too_deep_is_told_the_depth() -> None:
-    refused = admit(_nested(DEFAULT_BOUNDS.depth + 1), {}, frozenset())
+    refused = admit(_nested(DEFAULT_BOUNDS.depth + 1), (), frozenset())
     assert refused == Refused(field="", found="a value nested deeper than 32 levels")
 
 
 def test_value_just_within_both_bounds_is_judged_by_what_it_is() -> None:
-    assert admit(_nested(DEFAULT_BOUNDS.depth), {}, frozenset()) == Refused(
+    assert admit(_nested(DEFAULT_BOUNDS.depth), (), frozenset()) == Refused(
         field="", found="a list in place of a mapping"
     )
-    assert admit(["w"] * (DEFAULT_BOUNDS.nodes - 1), {}, frozenset()) == Refused(
+    assert admit(["w"] * (DEFAULT_BOUNDS.nodes - 1), (), frozenset()) == Refused(
         field="", found="a list in place of a mapping"
     )

@@ -18,6 +18,7 @@ from prespawn.outcome import HOWS, MEMORY, PROCESSES, Outcome
 from prespawn.policy.errors import HostError, InputError
 from prespawn.policy.spelling import is_run_id
 from prespawn.registry import Registry, Run, Standing, generated_run_id, standing
+from prespawn.registry_file import RegistryFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -320,3 +321,94 @@ def test_registry_imports_nothing_heavy() -> None:
     )
     loaded = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"
+
+
+# -- approvals: used up with the entry, in one transaction
+
+
+def test_approval_is_used_up_by_the_entry_that_names_it(registry: Registry) -> None:
+    registry.reserve("one", ENTRY, approval="abc-1")
+    assert (registry.spent("abc-1"), registry.spent("abc-2")) == (True, False)
+    used = "approval `abc-1` has started a run already; allowed: one that was not used; ask the operator again"
+    assert failure(lambda: registry.reserve("two", ENTRY, approval="abc-1")) == ("approval-used", used)
+    assert not registry.used("two")
+    assert failure(lambda: registry.reserve("one", ENTRY, approval="abc-2")) == ("run-id-reused", TAKEN)
+    assert not registry.spent("abc-2")
+    registry.reserve("three", ENTRY)
+    registry.reserve("four", ENTRY)  # what was typed uses no approval up
+
+
+def test_approval_is_used_up_once_by_threads_and_processes_that_race_for_it(state: Path) -> None:
+    with Registry.open(str(state)):
+        pass
+    begun = threading.Barrier(4)
+
+    def driver(name: str, answers: list[str]) -> None:
+        with Registry.open(str(state)) as mine:
+            begun.wait()
+            for number in range(20):
+                try:
+                    mine.reserve(f"{name}-{number}", ENTRY, approval=f"abc-{number}")
+                    answers.append(f"abc-{number}")
+                except HostError as error:
+                    assert error.id == "approval-used"
+
+    def process(name: str) -> list[str]:
+        answers: list[str] = []
+        threads = [threading.Thread(target=driver, args=(f"{name}-{one}", answers)) for one in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return answers
+
+    reader, writer = os.pipe()
+    children = []
+    for name in ("a", "b", "c"):
+        child = os.fork()
+        if not child:
+            try:
+                os.write(writer, "".join(f"{won}\n" for won in process(name)).encode())
+            finally:
+                os._exit(0)
+        children.append(child)
+    os.close(writer)
+    for child in children:
+        assert os.waitpid(child, 0)[1] == 0
+    with os.fdopen(reader) as said:
+        won = said.read().split()
+    assert sorted(won) == sorted(f"abc-{number}" for number in range(20))
+
+
+# -- as many rows as there may be: nothing that a launch asks looks through them
+
+
+def test_no_statement_of_a_launch_or_of_recovery_looks_through_all_rows(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, tuple[Any, ...]]] = []
+    run = RegistryFile._run
+
+    def noted(self: RegistryFile, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        asked.append((statement, values))
+        return run(self, statement, values)
+
+    monkeypatch.setattr(RegistryFile, "_run", noted)
+    with Registry.open(str(state)) as opened:
+        opened.reserve(opened.assign_run_id(0), ENTRY, approval="abc-1")
+        opened.reserve("one", ENTRY)
+        opened.started("one", START)
+        opened.ended("one", END)
+        opened.run("one")
+        opened.spent("abc-1")
+        opened.unsettled()
+    standing(str(state), "one", "abc-1")
+    statements = {(words, values) for words, values in asked if words.startswith(("SELECT", "INSERT", "UPDATE"))}
+    assert len({words for words, _ in statements}) == 7
+    file = sqlite3.connect(state / "registry.db")
+    for words, values in statements:
+        plan = [line[3] for line in file.execute(f"EXPLAIN QUERY PLAN {words}", values)]
+        through = [step for step in plan if step.startswith("SCAN") and "INDEX unsettled" not in step]
+        assert not through, (words, plan)
+        assert words.startswith("INSERT") or any("INDEX" in step for step in plan), (words, plan)
+    file.close()

@@ -53,7 +53,7 @@ from prespawn.compile import BLOCKERS
 from prespawn.policy.adapter import Adapter
 from prespawn.policy.authority import NARROWED, compare
 from prespawn.policy.codec import decode, encode
-from prespawn.policy.errors import InputError
+from prespawn.policy.errors import InputError, ReadError
 from prespawn.policy.filters import NO_FILTER, Filter
 from prespawn.policy.levels import STRENGTHS
 
@@ -236,6 +236,25 @@ for page in pages().values():
     }  # fmt: skip
     assert len(outputs) == 1
     assert len(outputs.pop().splitlines()) == len(CASES) - 1
+
+
+# -- 3. blocked means not started
+
+
+@on_host
+@given(data=st.data())
+def test_invariant_3_blocked_means_not_started(shell: Shell, data: st.DataObject) -> None:  # noqa: F811
+    declared = data.draw(declarations())
+    shell.write_site(approvals={"driver_may_approve": data.draw(st.sampled_from(["nothing", "blocker-free"]))})
+    shell.file("d.json", json.dumps(declared))
+    gate = Gate.load()
+    checked = gate.check(declared)
+    wanted = None if checked.declaration is None or data.draw(st.booleans()) else forged(gate, checked).id
+    line = ["run", "--execute", "d.json", *(() if wanted is None else ("--approval", wanted))]
+    seen = shell.run(*line, *data.draw(st.sampled_from([(), ("--format", "json")])))
+    assume(seen.code in (1, 2, 4))  # all others were not blocked
+    assert seen.started == []
+    assert seen.changed == set()
 
 
 # -- 4. monotone in evidence
@@ -543,6 +562,9 @@ def test_invariant_11_explain_is_the_gate(shell: Shell, data: st.DataObject) -> 
         assert ids(checked) == {"declaration-invalid"}
         assert line.code == 2
         return
+    if "verdict" not in line.json["results"][0]:  # a lone surrogate, which no file can say and a Python value can
+        assert (line.code, line.json["results"][0]["error"]["id"]) == (2, "input-invalid")
+        return
     assert _without_facts(line.json["results"][0]["verdict"]) == ours
     assert _without_facts(preview.json["verdict"]) == ours
     assert bool(preview.json["invocation"]) is checked.allowed
@@ -560,7 +582,11 @@ def test_invariant_11_explain_is_the_gate(shell: Shell, data: st.DataObject) -> 
     if not checked.allowed:
         with pytest.raises(InputError):
             gate.approve(checked, reason="reviewed", accepts=tuple(sorted(ids(checked))))
-        run = gate.launch(checked, approval=forged(gate, checked))
+        try:
+            run = gate.launch(checked, approval=forged(gate, checked))
+        except ReadError as refused:  # it names a run id that is none, and is not believed at all
+            assert refused.id == "policy-pattern"
+            return
         assert run.outcome is None
         assert all(one in run.verdict.blockers for one in checked.blockers if one.because == "fail")
 
