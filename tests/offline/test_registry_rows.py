@@ -395,7 +395,7 @@ def test_no_statement_of_a_launch_or_of_recovery_looks_through_all_rows(
 
     monkeypatch.setattr(RegistryFile, "_run", noted)
     with Registry.open(str(state)) as opened:
-        opened.reserve(opened.assign_run_id(0), ENTRY, approval="abc-1")
+        opened.reserve(generated_run_id(0), ENTRY, approval="abc-1")
         opened.reserve("one", ENTRY)
         opened.started("one", START)
         opened.ended("one", END)
