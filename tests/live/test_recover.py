@@ -145,11 +145,12 @@ def test_parent_killed_at_random_moments_leaves_one_true_end_a_run_and_nothing_e
 
 def test_parent_killed_between_two_steps_leaves_one_true_end_a_run_and_nothing_else(live_home: Home) -> None:
     count, seen = len(calls(live_home)), set()
-    for number, at in enumerate(spread(count), 1):
+    steps = spread(count)
+    last = [at for at in range(count, 0, -1) if at not in steps]  # a trial after the release, however many steps it has
+    for number, at in enumerate((*steps, *last[:TRIALS]), 1):
         seen.add(as_user.call(None, killed_at, live_home, number, at))
     clean(live_home)
-    assert seen >= {"not entered", f"{NEVER_STARTED}: parent-gone"}
-    assert seen & {f"{LOST}: parent-gone", f"{ENDED}: exited"}  # which of them is a matter of the worker's speed
+    assert seen >= {"not entered", f"{NEVER_STARTED}: parent-gone", f"{LOST}: parent-gone"}
     assert seen <= {"not entered", f"{NEVER_STARTED}: parent-gone", f"{LOST}: parent-gone", f"{ENDED}: exited"}
 
 
@@ -399,10 +400,7 @@ def processes(mark: str) -> list[str]:
     return found
 
 
-PROFILES = ["sandbox-v1"] if os.geteuid() == 0 else ["sandbox-v1", "logical-v1"]  # no host process is ever root's
-
-
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", ["sandbox-v1", "logical-v1"])
 def test_worker_whose_parent_was_killed_is_ended_and_lost(live_home: Home, profile: str) -> None:
     seconds = f"{random.SystemRandom().randrange(10**5, 10**6)}"
     words = ["sleep", seconds]
