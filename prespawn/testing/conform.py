@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import shlex
 
+from prespawn.policy.errors import ReadError
+from prespawn.policy.reader import read
 from prespawn.policy.record import Record
 
 from .watched import watched
@@ -96,9 +98,9 @@ def _document(answer: Answer) -> dict[str, Any] | str:
     if answer.status is None:
         return "there was no answer in time"
     try:
-        said = json.loads(answer.said)
-    except ValueError:
-        return f"the answer is no JSON document, and the exit status {answer.status}"
+        said = read(answer.said, source="answer", family="input", syntax="json").value
+    except ReadError as wrong:  # a key that stands twice could be read as either
+        return f"the answer is no JSON document, and the exit status {answer.status}: {wrong.message}"
     if not isinstance(said, dict) or type(said.get("allowed")) is not bool or not isinstance(said.get("level"), str):
         return "the answer has no `allowed` (boolean), `blockers` (ids) and `level`"
     blockers = said.get("blockers")

@@ -109,14 +109,15 @@ def test_gate_answers_in_json(workspace: Shell) -> None:
     }  # fmt: skip
     line = [sys.executable, str(DRIVERS / "gate.py"), str(workspace.site)]
     answers = []
-    for text in (json.dumps(declared), json.dumps({**declared, "env_keys": ["SOME_KEY"]}), "{}", "no json"):
+    twice = json.dumps(declared)[:-1] + ', "env_keys": []}'
+    for text in (json.dumps(declared), json.dumps({**declared, "env_keys": ["SOME_KEY"]}), "{}", "no json", twice):
         code, out, _ = call(workspace, line, text)
         said = json.loads(out)
         answers.append((code, said["allowed"], [blocker["id"] for blocker in said.get("blockers", ())]))
     assert answers[0] == (0, True, [])
     assert answers[1][:2] == (1, False)
     assert "env-key-not-allowed" in answers[1][2]
-    assert answers[2:] == [(1, False, ["declaration-invalid"]), (2, False, [])]
+    assert answers[2:] == [(1, False, ["declaration-invalid"]), (2, False, []), (2, False, [])]
 
 
 def hooked(shell: Shell, command: Any, **changes: Any) -> tuple[int, Any, str]:
