@@ -24,6 +24,7 @@ from prespawn.policy.reader import DEFAULT_BOUNDS, read, read_error
 from prespawn.policy.spelling import is_run_id
 
 from .durable import sweep, write_new
+from .site_file import refuse_inside
 from .trusted_path import Walk, judged, kind, made, named, reason
 
 TYPE_CHECKING = False
@@ -57,6 +58,8 @@ class Approvals:
 
         ``ReadError`` ``policy-untrusted-source`` if somebody else could have put a file there.
         """
+        from .trusted import expanded
+
         rule = trusted.policy.site.approvals
         path = os.path.join(trusted.state_dir, rule.directory)
         try:
@@ -64,7 +67,8 @@ class Approvals:
                 if way.missing and not (create and rule.owner in (None, os.geteuid())):
                     return None
                 _refuse(way, path, rule.owner)
-                _refuse_inside(way, path, trusted)
+                roots = (expanded(workspace.root) for workspace in trusted.policy.site.workspaces.values())
+                refuse_inside(path, way.above, roots, "outside every workspace")
                 directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way.descriptor)
                 directory = made(directory, way.path, way.missing)
         except (OSError, ValueError) as error:
@@ -205,20 +209,6 @@ def _refuse_status(status: os.stat_result, path: str, owner: int | None) -> None
         raise _untrusted(path, f"belongs to uid {status.st_uid}; allowed: uid {owner}, `approvals.owner` of the site")
     if fault := judged(status, path):
         raise _untrusted(path, str(fault))
-
-
-def _refuse_inside(way: Walk, path: str, trusted: Trusted) -> None:
-    """Refuse a directory that a worker may write into, by what the roots are and not by how they are spelled."""
-    from .trusted import expanded
-
-    for workspace in trusted.policy.site.workspaces.values():
-        root = expanded(workspace.root)
-        try:
-            status = os.stat(root)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if (status.st_dev, status.st_ino) in way.above:
-            raise _untrusted(path, f"lies inside the workspace root {named(root)}; allowed: outside every workspace")
 
 
 def _unreadable(path: str, message: str) -> Exception:

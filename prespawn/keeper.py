@@ -154,7 +154,7 @@ def _wait(child: int, waking: int) -> None:
             return
         try:
             os.read(waking, 1 << 12)
-        except BlockingIOError:
+        except BlockingIOError:  # a signal had been read with the one before it
             continue
 
 
@@ -179,7 +179,7 @@ def _each(number: int) -> None:
             pending.append(pid)
             try:
                 os.kill(pid, number)
-            except ProcessLookupError:
+            except ProcessLookupError:  # gone by itself, and its children are the keeper's now
                 continue
 
 

@@ -20,7 +20,7 @@ Example::
     found = find(None, environ=os.environ)
     if found is not None:
         site = read_site(found.data, found.path)
-        refuse_inside(found, (workspace.root for workspace in site.workspaces.values()))
+        refuse_inside(found.path, found.above, (workspace.root for workspace in site.workspaces.values()))
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ from .trusted_path import Walk, kind, named, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from prespawn.policy.errors import ReadError
     from prespawn.policy.reader import Family
 
 SYSTEM_DIRECTORY = "/etc"
 NAME = "prespawn/site.yaml"
+OUTSIDE = "a file outside every workspace; move it, or name another with `--site`"
 
 
 class SiteFile(Record):
@@ -71,18 +72,19 @@ def find(
     for path in (given,) if given is not None else _places(environ):
         found = _trusted(path, limit)
         if found is not None:
-            refuse_inside(found, inside_of)
+            refuse_inside(found.path, found.above, inside_of)
             return found
     if given is not None:
         raise _unreadable(given, "no such file or directory; allowed: a site file; `prespawn init DIR` writes one")
     return None
 
 
-def refuse_inside(found: SiteFile, roots: Iterable[str]) -> None:
-    """Raise ``ReadError`` (``policy-untrusted-source``) if the site file lies below one of ``roots``.
+def refuse_inside(path: str, above: Collection[tuple[int, int]], roots: Iterable[str], allowed: str = OUTSIDE) -> None:
+    """Raise ``ReadError`` (``policy-untrusted-source``) if the way to a path leads through one of ``roots``.
 
-    Roots are compared by what they are, device and inode, so no spelling and no link hides one. One that does not
-    exist holds nothing; one that cannot be looked at is refused.
+    ``above`` are the directories on the way, as in ``Walk``; ``allowed`` says what may be done instead. Roots are
+    compared by what they are, device and inode, so no spelling and no link hides one. One that does not exist holds
+    nothing; one that cannot be looked at is refused.
     """
     for root in roots:
         try:
@@ -90,10 +92,9 @@ def refuse_inside(found: SiteFile, roots: Iterable[str]) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError) as error:
-            raise _untrusted(found.path, f"workspace root {named(root)} cannot be looked at: {reason(error)}") from None
-        if (status.st_dev, status.st_ino) in found.above:
-            message = f"lies inside the workspace root {named(root)}; allowed: a file outside every workspace"
-            raise _untrusted(found.path, f"{message}; move it, or name another with `--site`")
+            raise _untrusted(path, f"workspace root {named(root)} cannot be looked at: {reason(error)}") from None
+        if (status.st_dev, status.st_ino) in above:
+            raise _untrusted(path, f"lies inside the workspace root {named(root)}; allowed: {allowed}")
 
 
 def config_home(environ: Mapping[str, str]) -> str | None:

@@ -80,7 +80,7 @@ def load(path: str | None, workspaces: Mapping[str, str]) -> Trusted:
         _refuse_unknown(site, found, profiles)
     site = _rooted(site, workspaces)
     if found is not None:
-        site_file.refuse_inside(found, (expanded(one.root) for one in site.workspaces.values()))
+        site_file.refuse_inside(found.path, found.above, (expanded(one.root) for one in site.workspaces.values()))
     policy = _policy(site, profiles)
     return Trusted(
         policy=policy,

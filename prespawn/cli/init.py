@@ -164,7 +164,7 @@ def _usable(place: str, root: str) -> None:
     """Read the site file back as every later command will: nobody else may be able to write it."""
     found = find(place, environ={})
     if found is not None:
-        refuse_inside(found, (root,))
+        refuse_inside(found.path, found.above, (root,))
 
 
 def _write(path: str, text: str, mode: int, owner: os.stat_result | None) -> list[str]:

@@ -77,7 +77,7 @@ def _account(id: Any) -> Any:
     for kind, find in (("user", pwd.getpwuid), ("group", grp.getgrgid)):
         try:
             return f"{kind} {find(id)[0]}"
-        except KeyError:
+        except KeyError:  # the good answer: nobody has this id
             continue
     return ABSENT
 
@@ -116,7 +116,7 @@ def _system(names: Iterable[str]) -> Any:
             status = os.lstat(name)
             kind = kind_of(status.st_mode)
             link: Any = os.readlink(name) if kind == "link" else ABSENT
-        except FileNotFoundError:
+        except FileNotFoundError:  # `/lib32`, say: the sandbox has as little of it as the host
             continue
         except OSError as error:
             return why(error, name)

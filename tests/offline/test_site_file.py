@@ -395,8 +395,8 @@ def test_site_beside_workspaces_passes(place: Path) -> None:
     found = find(str(site), environ={}, inside_of=roots)
     assert data(found) == b"beside"
     assert found is not None
-    refuse_inside(found, roots)
-    assert refused(lambda: refuse_inside(found, ["/"]))[0] == "policy-untrusted-source"
+    refuse_inside(found.path, found.above, roots)
+    assert refused(lambda: refuse_inside(found.path, found.above, ["/"]))[0] == "policy-untrusted-source"
 
 
 def test_site_refused_when_a_workspace_cannot_be_looked_at(place: Path) -> None:
