@@ -358,7 +358,7 @@ RULES: dict[str, Any] = {
         'phase': 'check',
         'operator': 'never',
         'each': 'facts.environment',
-        'unless': ['env-key-invalid', 'env-limit', 'env-key-loader'],
+        'unless': ['env-key-invalid', 'env-limit', 'env-key-not-allowed', 'env-key-loader'],
         'when': {'listed': {'value': 'item.key', 'in': 'env-host-exposure'}},
         'report': {'field': 'env_keys[]', 'found': '{item.key}', 'allowed': ['keys that name nothing of the host']},
         'remedy': "leave the key out; what the worker needs from outside goes through the profile's broker",
@@ -386,7 +386,7 @@ RULES: dict[str, Any] = {
         'phase': 'check',
         'operator': 'never',
         'each': 'facts.environment',
-        'unless': ['env-key-invalid', 'env-limit'],
+        'unless': ['env-key-invalid', 'env-limit', 'env-key-not-allowed'],
         'when': {'listed': {'value': 'item.key', 'in': 'env-loader'}},
         'report': {'field': 'env_keys[]', 'found': '{item.key}', 'allowed': ['keys that only carry data']},
         'remedy': 'leave the key out; give the program its setting in a file or an argument',
@@ -400,7 +400,7 @@ RULES: dict[str, Any] = {
         'phase': 'check',
         'operator': 'never',
         'each': 'facts.environment',
-        'unless': ['env-key-invalid', 'env-limit', 'env-key-loader', 'env-key-host-exposure'],
+        'unless': ['env-key-invalid', 'env-limit'],
         'when': {
             'all': [
                 {'not': {'member': {'value': 'item.key', 'of': 'profile.environment.allowed_keys'}}},
@@ -1643,10 +1643,10 @@ DIGESTS: dict[str, Any] = {
     'declared-file-symlink': 'sha256:21bb0076d34777770d9a6d84f11ad03d3c641f091065a65410c6a3937faefff4',
     'declared-files-limit': 'sha256:154bc4a1c526c98b24c4785154fcd386cfeba60b6ec37a4c0d2794b0ab3f94a7',
     'docker-daemon-unreachable': 'sha256:8146d3f8f4ee5c64fd4c155aa94b9a7586c3edfc6508c91e9db2d078fbdabc5b',
-    'env-key-host-exposure': 'sha256:512dfab083723c8474c5e9e739ab9fd2e6f591004fd24fbb5c6871709aa59f46',
+    'env-key-host-exposure': 'sha256:750eb42635f432b1924ac4e08a345532cc3385945de10a5489c47c7413258482',
     'env-key-invalid': 'sha256:8d55382d33b1a531131e83203e1f09929c70ab6a9ffae901682f92a57968af67',
-    'env-key-loader': 'sha256:dd59692209a56d5c75e16bb1308870f8f549f08b6cd2aa69edd11c16b83a1f51',
-    'env-key-not-allowed': 'sha256:6aab06e7247e0f3a2e312cca1ade0ea4f9cf65841d6e365de0b3a27fa237a376',
+    'env-key-loader': 'sha256:2fda3ac6779286472dcbfadca331dee5a0e13ce26fbd7659e6301c0dd173f6ce',
+    'env-key-not-allowed': 'sha256:37a2a9ee805b36817370cb6fe89f8165ae0c7678cfdc304e619f95a7e2cf3364',
     'env-limit': 'sha256:e2823d7b4be21387c0e85d01c138e1c91a3c7ad3915450aa47397bcfdf74b4cd',
     'env-value-credential-shaped': 'sha256:9fdfac8d5f04c07f551f8a876a3276a44497411a5903af718ebb04efe7c85cb7',
     'env-value-missing': 'sha256:6b3da351b89e253ce413b5fe9d0ecd59010a62f6f4d4212eccc96c52b5f021c8',
@@ -1716,4 +1716,4 @@ DIGESTS: dict[str, Any] = {
     'workspace-unknown': 'sha256:4b7b578e9afca17bfc3ef019a5c7b86013c4da8e3bb4f71678baa4933c863137',
 }
 
-DIGEST: str = 'sha256:cf02b3b1c66042fcf2dc86cb423acbf682babc3500e625cdff8bb7e3c1710c0a'
+DIGEST: str = 'sha256:c1be81141837a44f4b3a89202340fc49921706377e2a90312b0f1e1b43825722'

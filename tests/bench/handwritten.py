@@ -395,7 +395,10 @@ class HandWritten:
         if invalid or not isinstance(key, str):
             return
         lower = key.lower()
-        if key in self.loader_names or key.startswith(self.loader.prefixes) or key.endswith(self.loader.suffixes):
+        if key not in profile.environment.allowed_keys and key not in profile.environment.fixed:
+            only_these = [list(profile.environment.allowed_keys)]
+            blocked.report("env-key-not-allowed", "envKeys", field, key, only_these, True)
+        elif key in self.loader_names or key.startswith(self.loader.prefixes) or key.endswith(self.loader.suffixes):
             blocked.report("env-key-loader", "envKeys", field, key, ["keys that only carry data"], True)
         elif (
             lower in self.exposure_names
@@ -404,9 +407,6 @@ class HandWritten:
         ):
             only = ["keys that name nothing of the host"]
             blocked.report("env-key-host-exposure", "envKeys", field, key, only, True)
-        elif key not in profile.environment.allowed_keys and key not in profile.environment.fixed:
-            only_these = [list(profile.environment.allowed_keys)]
-            blocked.report("env-key-not-allowed", "envKeys", field, key, only_these, True)
         else:
             if entry.source in ("none", ABSENT) or isinstance(entry.source, Unknown):
                 found, only = f"{key} without a value", ["a key for which the site or the profile has a value"]

@@ -352,7 +352,7 @@ def test_approval_accepts_only_what_is_unknown_and_open_to_it(site_home: Home) -
     gate = site_home.gate()
     with unseen():
         checked = gate.check(site_home.declare(env_keys=["LD_PRELOAD"]))
-        for word, why in (("env-key-loader", "failed"), ("no-such-id", "is no blocker of this verdict")):
+        for word, why in (("env-key-not-allowed", "failed"), ("no-such-id", "is no blocker of this verdict")):
             with pytest.raises(InputError, match=f"`{word}` {why}; allowed here: `{LEVEL_UNKNOWN}`, `{UNSEEN}`"):
                 gate.approve(checked, reason="reviewed", accepts=(word,))
         with pytest.raises(NotApprovableError):

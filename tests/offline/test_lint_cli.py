@@ -39,7 +39,7 @@ def test_examples_have_the_findings_that_they_show_and_no_other(shell: Shell) ->
         ("misspelt.yaml", "input-missing-key"),
         ("misspelt.yaml", "input-unknown-key"),
         ("out-of-bounds.yaml", "declared-file-outside-workspace"),
-        ("out-of-bounds.yaml", "env-key-loader"),
+        ("out-of-bounds.yaml", "env-key-not-allowed"),
         ("out-of-bounds.yaml", "request-field-forbidden"),
     ]
 
@@ -100,7 +100,7 @@ def test_directory_is_walked_without_links_and_without_blocking(shell: Shell) ->
     assert result.code == 1
     (line,) = result.lines
     assert line.startswith("sub/deep/bad.yaml:6:12: `env_keys[0]` is `LD_PRELOAD`; allowed here: ")
-    assert line.endswith(" (env-key-loader)")
+    assert line.endswith(" (env-key-not-allowed)")
     assert result.errors == ["prespawn: 1 file, 1 finding, 2 passed over"]
     assert result.is_quiet
 
