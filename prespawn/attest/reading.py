@@ -27,7 +27,7 @@ class Process:
     __slots__ = ("_opened", "fd")
 
     def __init__(self, pid: int | str) -> None:
-        self._opened: list[int] = []
+        self._opened: dict[str, int] = {}
         self.fd = self.folder(f"/proc/{pid}")
 
     def __enter__(self) -> Self:
@@ -35,13 +35,13 @@ class Process:
 
     def __exit__(self, *_: object) -> None:
         while self._opened:
-            os.close(self._opened.pop())
+            os.close(self._opened.popitem()[1])
 
     def folder(self, name: str) -> int:
-        """Open a directory by its name there (``ns``, ``root``), for as long as this is open."""
-        fd = os.open(name, _FOLDER, dir_fd=self.fd if self._opened else None)
-        self._opened.append(fd)
-        return fd
+        """Open a directory by its name there (``ns``, ``root``), once, for as long as this is open."""
+        if name not in self._opened:  # a process that is looked at until it settles holds no more than one look does
+            self._opened[name] = os.open(name, _FOLDER, dir_fd=self.fd if self._opened else None)
+        return self._opened[name]
 
     def content(self, name: str) -> bytes:
         """Return the whole of a record."""
