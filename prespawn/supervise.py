@@ -49,7 +49,9 @@ def run(
     ``opened`` maps source paths to descriptors that are open since the check; ``cancel`` is a descriptor that becomes
     readable when the run is to end. ``meanwhile`` is called with what bubblewrap was told, while it builds the sandbox,
     ``on_held`` before one instruction of the worker's program has run; if one of them raises, none ever will, and the
-    exception comes out of here.
+    exception comes out of here. bubblewrap's init binds itself to the life of what started it after it has made the
+    payload, and before it puts on its filter: only who has seen that filter knows that a parent that is killed from
+    here on leaves nothing. A launch looks.
 
     ``HostError``: the host could not do what the plan needs and nothing of the work has run: ``bwrap-missing``,
     ``bwrap-unreachable``, ``bwrap-too-old``, ``identity-switch-missing``, ``privilege-host-uid-zero``,

@@ -8,17 +8,23 @@ import random
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import as_user, plans
 from support.sandboxes import Sandbox, bwrap, sandbox
 from support.scenarios import FLOOD, SCENARIOS, Scenario, judge, records_exits, shell
 
+from prespawn.attest import Look
 from prespawn.cgroup_places import CONTROLLERS, here
+from prespawn.checker.attestation import compare
 from prespawn.policy.errors import HostError
 from prespawn.pumps import Streams
 from prespawn.supervise import run
+
+if TYPE_CHECKING:
+    from prespawn.checker.plan import ApprovedPlan
+    from prespawn.hold import Ready
 
 __all__ = ["bwrap", "sandbox"]  # the fixtures
 
@@ -125,6 +131,16 @@ def test_worker_that_kills_everything_it_can_only_ends_itself(sandbox: Sandbox) 
     assert (seen.outcome["how"], seen.outcome["status"]) == ("exited", 3)
 
 
+def looked_at(plan: ApprovedPlan) -> None:
+    """Run a plan as every launch does: released once init was seen with its filter, so bound to its parent's life."""
+    looks: list[Look] = []
+
+    def on_held(held: Ready) -> None:
+        assert compare(looks[0].means, looks[0].see(held)) == ()
+
+    run(plan, meanwhile=lambda told: looks.append(Look(plan, told)), on_held=on_held)
+
+
 def killed_parents(values: dict[str, Any], moments: list[float]) -> list[list[str]]:
     """Start a launch in a process, kill that process at some moment, and return what was left of each launch."""
     left = []
@@ -133,7 +149,7 @@ def killed_parents(values: dict[str, Any], moments: list[float]) -> list[list[st
         pid = os.fork()
         if pid == 0:
             os.write(writing, b"x")
-            run(plans.plan(**values))
+            looked_at(plans.plan(**values))
             os._exit(0)
         os.read(reading, 1)
         time.sleep(moment)
